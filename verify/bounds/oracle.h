@@ -1,0 +1,32 @@
+// The truth about a problem and how far a correct float32 implementation may be from it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gaugeblock/verify/cases/problem.h"
+#include "gaugeblock/verify/variants/variant.h"
+
+namespace gaugeblock {
+
+/// Answers about one problem. Every vector has one value per element of the output, in C order.
+/// Nothing here ever sees a variant's output.
+class Oracle {
+ public:
+  virtual ~Oracle() = default;
+
+  /// The true value, rounded to float64 (the rounding is part of both limits).
+  virtual const std::vector<double>& expected(const std::string& output) = 0;
+
+  /// The proved bound on |actual - expected| for this arithmetic; infinity where there is none.
+  virtual const std::vector<double>& proved(const std::string& output, const Arithmetic& arithmetic) = 0;
+
+  /// The likely limit on |actual - expected| for this arithmetic; infinity where there is none.
+  virtual const std::vector<double>& likely(const std::string& output, const Arithmetic& arithmetic) = 0;
+};
+
+/// The oracle of a problem. The problem must outlive it.
+std::unique_ptr<Oracle> make_oracle(const Problem& problem);
+
+}  // namespace gaugeblock

@@ -1,0 +1,59 @@
+// A variant: one way to compute an operation, on one backend.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gaugeblock/verify/cases/problem.h"
+
+namespace gaugeblock {
+
+/// The model of a variant's rounding errors: which reference form's operations it performs, and how exactly.
+/// Bounds are computed from a problem and this model, never from a variant's output.
+struct Arithmetic {
+  /// The reference form (of the same operation) whose operations are performed, in any order of each sum;
+  /// "any_order" when nothing is known.
+  std::string form;
+  Index chunk = 0;                ///< recurrence.chunked: steps in a chunk
+  double exp_error = 0;           ///< axial: relative error of exp, in units of u = 2^-24
+  bool reciprocal_root = false;   ///< axial: 1/sqrt by one approximate instruction instead of sqrt and division
+  bool flush_to_zero = false;     ///< subnormal results become zero
+
+  auto operator<=>(const Arithmetic&) const = default;
+};
+
+/// "float32 sequential", "float32 chunked(16)": what `gaugeblock list` prints.
+std::string arithmetic_text(const Arithmetic& arithmetic);
+
+/// What a variant promises beyond its bound. Every promise is checked by a bitwise relation.
+struct Promises {
+  bool prefix = false;   ///< outputs up to t have the same bits when the sequence is cut after t
+  bool split = false;    ///< splitting the sequence and carrying the state gives the same bits
+  bool columns = false;  ///< a column of v gives the same bits wherever it stands
+  bool masks_reset = false;  ///< a gate of exactly 0 hides a non-finite past instead of keeping it
+};
+
+struct Variant {
+  Operation operation = Operation::recurrence;
+  std::string name;     ///< unique within operation and backend: algorithm and mechanism
+  std::string backend;  ///< cpu | simt | cuda
+  std::string summary;  ///< one sentence: what it changes against the one before
+  std::string claim;    ///< id of the claim its proved bound rests on: "recurrence.sequential"
+  Arithmetic arithmetic;
+  Promises promises;
+  /// Why the problem cannot be taken, or nothing.
+  std::function<std::optional<std::string>(const Problem&)> declines;
+  /// Computes every element of every output. Precondition: !declines(problem).
+  std::function<void(const Problem&, Outputs&)> run;
+};
+
+/// Every variant of this build: by operation, then backend, in the order of the story they tell.
+const std::vector<Variant>& all_variants();
+
+/// Variants of all_variants() whose name matches the shell pattern. Throws InputError when none does.
+std::vector<Variant> select_variants(std::optional<Operation> operation, const std::string& name_pattern,
+                                     const std::string& backend);
+
+}  // namespace gaugeblock
