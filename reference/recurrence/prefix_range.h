@@ -1,0 +1,89 @@
+// Where the closed form by prefix products stays within the range of float32.
+//
+// P_t = Π gate_r. The closed form divides each write by P_s and multiplies by P_t later, so it is right only while
+// P and the divided writes are normal float32 numbers:
+//
+//     2^-126 <= |P_s| < 2^126      and      max|S_0| + Σ_s |beta_s| max|k_s| max|v_s| / |P_s| < 2^120
+//
+// Both are decided from the inputs, in float64, never from computed values.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "gaugeblock/reference/recurrence/problem.h"
+
+namespace gaugeblock::recurrence {
+
+/// Follows |P| and the size of the divided writes of one (b,h) along a segment.
+class PrefixRange {
+ public:
+  PrefixRange(const RecurrenceProblem& problem, Index b, Index h) : problem_(&problem), b_(b), h_(h) {
+    if (!problem.initial_state) return;
+    for (Index i = 0; i < problem.key_size(); ++i)
+      for (Index j = 0; j < problem.value_size(); ++j)
+        size_ = std::max(size_, std::abs(double((*problem.initial_state)(b, h, i, j))));
+  }
+
+  /// Takes step t into the segment. Afterwards `inside()` tells whether the segment is still within range.
+  void advance(Index t) {
+    product_ *= std::abs(double(problem_->gate(b_, t, h_)));
+    size_ += write_size(t) / product_;
+  }
+
+  /// Starts a new segment: the state so far, P · W, becomes its initial state.
+  void restart() {
+    size_ *= product_;
+    product_ = 1;
+  }
+
+  /// Takes step t as the definition has it: S = gate · S + beta k vᵀ, with P = 1 before and after.
+  void step(Index t) {
+    size_ *= std::abs(double(problem_->gate(b_, t, h_)));
+    size_ += write_size(t);
+  }
+
+  /// `margin` < 1 keeps that power of the range free.
+  bool inside(double margin = 1) const {
+    return product_ >= std::exp2(-126 * margin) && product_ < std::exp2(126 * margin) && size_ < std::exp2(120.0);
+  }
+
+ private:
+  /// |beta_t| max|k_t| max|v_t|
+  double write_size(Index t) const {
+    double largest_k = 0;
+    double largest_v = 0;
+    for (Index i = 0; i < problem_->key_size(); ++i)
+      largest_k = std::max(largest_k, std::abs(double(problem_->k(b_, t, h_, i))));
+    for (Index j = 0; j < problem_->value_size(); ++j)
+      largest_v = std::max(largest_v, std::abs(double(problem_->v(b_, t, h_, j))));
+    return std::abs(double(problem_->beta(b_, t, h_))) * largest_k * largest_v;
+  }
+
+  const RecurrenceProblem* problem_;
+  Index b_;
+  Index h_;
+  double product_ = 1;
+  double size_ = 0;
+};
+
+/// Why `prefix_product` cannot take the problem, or nothing: names the first step that leaves the range.
+inline std::optional<std::string> prefix_product_declines(const RecurrenceProblem& problem) {
+  for (Index b = 0; b < problem.batches(); ++b) {
+    for (Index h = 0; h < problem.heads(); ++h) {
+      PrefixRange range(problem, b, h);
+      for (Index t = 0; t < problem.steps(); ++t) {
+        range.advance(t);
+        if (!range.inside())
+          return "the prefix product of the gates leaves its range at b=" + std::to_string(b) +
+                 ", h=" + std::to_string(h) + ", t=" + std::to_string(t) +
+                 ": 2^-126 <= |P| < 2^126 and writes / |P| < 2^120 are needed";
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace gaugeblock::recurrence
