@@ -26,7 +26,13 @@ class Oracle {
   virtual const std::vector<double>& likely(const std::string& output, const Arithmetic& arithmetic) = 0;
 };
 
+/// How the true value is computed.
+enum class Truth {
+  automatic,       ///< at least 160 bits for small problems, long double (its error added to the bounds) for others
+  high_precision,  ///< at least 160 bits
+};
+
 /// The oracle of a problem. The problem must outlive it.
-std::unique_ptr<Oracle> make_oracle(const Problem& problem);
+std::unique_ptr<Oracle> make_oracle(const Problem& problem, Truth truth = Truth::automatic);
 
 }  // namespace gaugeblock
