@@ -1,6 +1,4 @@
 // Differs from `prefix_product`: restarted before P leaves its range, so every gate is legal, zero included.
-//
-// A step whose own gate (or write) is outside the range is taken as the definition has it, as a segment of its own.
 #pragma once
 
 #include "gaugeblock/reference/recurrence/prefix_range.h"
@@ -10,13 +8,11 @@ namespace gaugeblock::recurrence {
 
 template <class Scalar>
 void prefix_product_segmented(const RecurrenceProblem& problem, const RecurrenceOutputs<Scalar>& out) {
-  // Half of the range: a restart comes long before a rounding of P could matter.
-  constexpr double margin = 0.5;
   for (Index b = 0; b < problem.batches(); ++b) {
     for (Index h = 0; h < problem.heads(); ++h) {
       Matrix<Scalar> w = load_initial_state<Scalar>(problem, b, h);
       Scalar p(1);
-      PrefixRange range(problem, b, h);
+      PrefixSegments segments(problem, b, h);
       for (Index t = 0; t < problem.steps(); ++t) {
         const Scalar gate(problem.gate(b, t, h));
         const Scalar beta(problem.beta(b, t, h));
@@ -24,23 +20,17 @@ void prefix_product_segmented(const RecurrenceProblem& problem, const Recurrence
         const Vector<Scalar> v = load<Scalar>(problem.v, b, t, h);
         const Vector<Scalar> q = load<Scalar>(problem.q, b, t, h);
 
-        PrefixRange extended = range;
-        extended.advance(t);
-        if (!extended.inside(margin)) {
+        const PrefixSegments::Step step = segments.advance(t);
+        if (step != PrefixSegments::Step::extend) {
           w = p * w;
           p = Scalar(1);
-          range.restart();
-          extended = range;
-          extended.advance(t);
         }
-        if (extended.inside(margin)) {
-          p *= gate;
-          w += ((beta / p) * k) * v.transpose();
-          range = extended;
-        } else {
+        if (step == PrefixSegments::Step::restart_and_define) {
           const Matrix<Scalar> write = (beta * k) * v.transpose();
           w = gate * w + write;
-          range.step(t);
+        } else {
+          p *= gate;
+          w += ((beta / p) * k) * v.transpose();
         }
         const Vector<Scalar> contracted = w.transpose() * q;
         store_output<Scalar>(out, b, t, h, p * contracted);

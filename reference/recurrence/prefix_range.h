@@ -3,9 +3,10 @@
 // P_t = Π gate_r. The closed form divides each write by P_s and multiplies by P_t later, so it is right only while
 // P and the divided writes are normal float32 numbers:
 //
-//     2^-126 <= |P_s| < 2^126      and      max|S_0| + Σ_s |beta_s| max|k_s| max|v_s| / |P_s| < 2^120
+//     2^-126 <= |P_s| < 2^126      and      max|S_0| + Σ_s |beta_s| max(1,|k_s|) max(1,|v_s|) / |P_s| < 2^120
 //
-// Both are decided from the inputs, in float64, never from computed values.
+// The maxima with 1 keep the partial products beta/P and (beta/P)·k inside as well. Both conditions are decided from
+// the inputs, in float64, never from computed values.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 
 namespace gaugeblock::recurrence {
 
-/// Follows |P| and the size of the divided writes of one (b,h) along a segment.
+/// Follows |P| and the size of the divided writes of one (b,h) along a segment. The problem must outlive it.
 class PrefixRange {
  public:
   PrefixRange(const RecurrenceProblem& problem, Index b, Index h) : problem_(&problem), b_(b), h_(h) {
@@ -27,7 +28,7 @@ class PrefixRange {
         size_ = std::max(size_, std::abs(double((*problem.initial_state)(b, h, i, j))));
   }
 
-  /// Takes step t into the segment. Afterwards `inside()` tells whether the segment is still within range.
+  /// Takes step t into the segment.
   void advance(Index t) {
     product_ *= std::abs(double(problem_->gate(b_, t, h_)));
     size_ += write_size(t) / product_;
@@ -39,22 +40,21 @@ class PrefixRange {
     product_ = 1;
   }
 
-  /// Takes step t as the definition has it: S = gate · S + beta k vᵀ, with P = 1 before and after.
-  void step(Index t) {
-    size_ *= std::abs(double(problem_->gate(b_, t, h_)));
-    size_ += write_size(t);
-  }
+  /// Takes step t as the definition has it, S = gate · S + beta k vᵀ, at the start of a segment.
+  void step(Index t) { size_ = size_ * std::abs(double(problem_->gate(b_, t, h_))) + write_size(t); }
 
-  /// `margin` < 1 keeps that power of the range free.
+  /// Whether the segment is within range; `margin` < 1 keeps that power of the range of P free.
   bool inside(double margin = 1) const {
     return product_ >= std::exp2(-126 * margin) && product_ < std::exp2(126 * margin) && size_ < std::exp2(120.0);
   }
 
+  /// Upper bound on every |W_ij|.
+  double size() const { return size_; }
+
  private:
-  /// |beta_t| max|k_t| max|v_t|
   double write_size(Index t) const {
-    double largest_k = 0;
-    double largest_v = 0;
+    double largest_k = 1;
+    double largest_v = 1;
     for (Index i = 0; i < problem_->key_size(); ++i)
       largest_k = std::max(largest_k, std::abs(double(problem_->k(b_, t, h_, i))));
     for (Index j = 0; j < problem_->value_size(); ++j)
@@ -69,6 +69,43 @@ class PrefixRange {
   double size_ = 0;
 };
 
+/// Cuts the steps of one (b,h) into segments that stay within half of the range, so that a restart comes long
+/// before a rounding of P could matter.
+class PrefixSegments {
+ public:
+  enum class Step {
+    extend,              ///< the step joins the segment
+    restart_and_extend,  ///< a new segment starts with it
+    restart_and_define,  ///< outside the range by itself (a gate of zero): taken as the definition has it
+  };
+
+  PrefixSegments(const RecurrenceProblem& problem, Index b, Index h) : range_(problem, b, h) {}
+
+  Step advance(Index t) {
+    constexpr double margin = 0.5;
+    PrefixRange extended = range_;
+    extended.advance(t);
+    Step step = Step::extend;
+    if (!extended.inside(margin)) {
+      range_.restart();
+      extended = range_;
+      extended.advance(t);
+      step = Step::restart_and_extend;
+    }
+    if (!extended.inside(margin)) {
+      range_.step(t);
+      return Step::restart_and_define;
+    }
+    range_ = extended;
+    return step;
+  }
+
+  double size() const { return range_.size(); }
+
+ private:
+  PrefixRange range_;
+};
+
 /// Why `prefix_product` cannot take the problem, or nothing: names the first step that leaves the range.
 inline std::optional<std::string> prefix_product_declines(const RecurrenceProblem& problem) {
   for (Index b = 0; b < problem.batches(); ++b) {
@@ -78,7 +115,7 @@ inline std::optional<std::string> prefix_product_declines(const RecurrenceProble
         range.advance(t);
         if (!range.inside())
           return "the prefix product of the gates leaves its range at b=" + std::to_string(b) +
-                 ", h=" + std::to_string(h) + ", t=" + std::to_string(t) +
+                 ", t=" + std::to_string(t) + ", h=" + std::to_string(h) +
                  ": 2^-126 <= |P| < 2^126 and writes / |P| < 2^120 are needed";
       }
     }
