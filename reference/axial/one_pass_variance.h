@@ -55,7 +55,7 @@ inline std::optional<std::string> one_pass_variance_declines(const AxialProblem&
   Matrix<double> row(B * H * W, D);
   AxialProblem row_pass = problem;
   row_pass.passes = AxialPasses::row;
-  unfused<double>(row_pass, {contiguous_view(row.data(), problem.x.shape), std::nullopt});
+  unfused<double>(row_pass, {contiguous_view<double, 4>(row.data(), problem.x.shape), std::nullopt});
   if (one_pass_variance_cancels(row, problem.eps)) return reason + " after the row pass";
   return std::nullopt;
 }

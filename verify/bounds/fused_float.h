@@ -34,6 +34,8 @@ class FusedFloat {
     return {a.value - b.value};
   }
   friend FusedFloat operator/(FusedFloat a, FusedFloat b) { return {a.value / b.value}; }
+  /// Eigen's vector products ask for it.
+  friend bool operator==(FusedFloat a, FusedFloat b) { return a.value == b.value; }
   FusedFloat operator-() const { return {-value}; }
   FusedFloat& operator+=(FusedFloat other) { return *this = *this + other; }
   FusedFloat& operator-=(FusedFloat other) { return *this = *this - other; }

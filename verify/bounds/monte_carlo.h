@@ -65,6 +65,8 @@ class MonteCarlo {
     for (int lane = 0; lane < lanes; ++lane) wide[lane] = double(a.value[lane]) / double(b.value[lane]);
     return rounded(wide);
   }
+  /// In every lane; Eigen's vector products ask for it.
+  friend bool operator==(const MonteCarlo& a, const MonteCarlo& b) { return a.value == b.value; }
   MonteCarlo operator-() const {
     MonteCarlo result;
     for (int lane = 0; lane < lanes; ++lane) result.value[lane] = -value[lane];
