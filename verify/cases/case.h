@@ -1,8 +1,9 @@
 // A case: a short text that names a problem completely and makes the same tensors, bit for bit, everywhere.
 #pragma once
 
-#include <cstdint>
 #include <rapidcheck.h>
+
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,7 +30,8 @@ std::string print_case(const Case& c);
 /// The tensors of a case. Throws InputError when they do not fit into memory.
 Problem make_problem(const Case& c);
 
-/// Cases one step simpler than `c`, most promising first: smaller extents, plainer families. Empty when minimal.
+/// Cases one step simpler than `c`, most promising first: smaller extents, plainer families. Empty when
+/// minimal.
 std::vector<Case> simpler(const Case& c);
 
 /// The families a case draws from, as (key, family) pairs, for the distribution a campaign reports.

@@ -21,8 +21,8 @@ Operation parse_operation(std::string_view text);
 
 /// What an operation needs beside its tensors.
 struct Attributes {
-  Index heads = 1;                          ///< axial
-  float eps = 1e-5F;                        ///< axial
+  Index heads = 1;                         ///< axial
+  float eps = 1e-5F;                       ///< axial
   AxialPasses passes = AxialPasses::both;  ///< axial
 };
 

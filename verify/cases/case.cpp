@@ -1,0 +1,94 @@
+#include "gaugeblock/verify/cases/case.h"
+
+#include "gaugeblock/verify/cases/case_text.h"
+#include "gaugeblock/verify/cases/random.h"
+
+namespace gaugeblock {
+
+// What axial_case.h provides.
+AxialCase axial_case_from(const CaseText& text);
+CaseText case_text(const AxialCase& c);
+Problem make_problem(const AxialCase& c);
+std::vector<AxialCase> simpler(const AxialCase& c);
+std::vector<std::pair<std::string, std::string>> families(const AxialCase& c);
+double work(const AxialCase& c);
+AxialCase draw_axial_case(Draw& draw, double largest_work);
+
+namespace {
+
+/// Multiply-adds of the largest case of a campaign.
+constexpr double largest_campaign_work = 1.5e6;
+
+Case draw_case(Operation operation, Draw& draw, double largest_work) {
+  if (operation == Operation::recurrence) return draw_recurrence_case(draw, largest_work);
+  return draw_axial_case(draw, largest_work);
+}
+
+rc::Seq<rc::Shrinkable<Case>> shrinks_of(const Case& c);
+
+rc::Shrinkable<Case> shrinkable_case(const Case& c) {
+  return rc::shrinkable::lambda([c] { return c; }, [c] { return shrinks_of(c); });
+}
+
+rc::Seq<rc::Shrinkable<Case>> shrinks_of(const Case& c) {
+  return rc::seq::map(rc::seq::fromContainer(simpler(c)),
+                      [](const Case& simpler_case) { return shrinkable_case(simpler_case); });
+}
+
+}  // namespace
+
+Operation operation_of(const Case& c) {
+  return std::holds_alternative<RecurrenceCase>(c) ? Operation::recurrence : Operation::axial;
+}
+
+Case parse_case(std::string_view text) {
+  const CaseText parts = parse_case_text(text);
+  if (parse_operation(parts.operation) == Operation::recurrence) return recurrence_case_from(parts);
+  return axial_case_from(parts);
+}
+
+std::string print_case(const Case& c) {
+  return std::visit([](const auto& of_operation) { return print_case_text(case_text(of_operation)); }, c);
+}
+
+Problem make_problem(const Case& c) {
+  return std::visit([](const auto& of_operation) { return make_problem(of_operation); }, c);
+}
+
+std::vector<Case> simpler(const Case& c) {
+  return std::visit(
+      [](const auto& of_operation) {
+        const auto cases = simpler(of_operation);
+        return std::vector<Case>(cases.begin(), cases.end());
+      },
+      c);
+}
+
+std::vector<std::pair<std::string, std::string>> families(const Case& c) {
+  return std::visit([](const auto& of_operation) { return families(of_operation); }, c);
+}
+
+double work(const Case& c) {
+  return std::visit([](const auto& of_operation) { return work(of_operation); }, c);
+}
+
+rc::Gen<Case> arbitrary_case(Operation operation, double largest_work) {
+  // rapidcheck's own generators of numbers depend on the platform's types; what is drawn here only takes 64
+  // bits from its source.
+  return [=](const rc::Random& random, int) {
+    Draw draw(rc::Random(random).next());
+    return shrinkable_case(draw_case(operation, draw, largest_work));
+  };
+}
+
+Case campaign_case(Operation operation, std::uint64_t seed, std::uint64_t index) {
+  Draw draw(seed, index);
+  if (operation == Operation::recurrence && index < opening_recurrence_cases().size()) {
+    RecurrenceCase opening = opening_recurrence_cases()[index];
+    opening.seed = static_cast<std::uint64_t>(draw.between(1, 999'999));
+    return opening;
+  }
+  return draw_case(operation, draw, largest_campaign_work);
+}
+
+}  // namespace gaugeblock
