@@ -3,10 +3,10 @@
 // P_t = Π gate_r. The closed form divides each write by P_s and multiplies by P_t later, so it is right only while
 // P and the divided writes are normal float32 numbers:
 //
-//     2^-126 <= |P_s| < 2^126      and      max|S_0| + Σ_s |beta_s| max(1,|k_s|) max(1,|v_s|) / |P_s| < 2^120
+//     2^-125 <= |P_s| < 2^126      and      max|S_0| + Σ_s |beta_s| max(1,|k_s|) max(1,|v_s|) / |P_s| < 2^120
 //
 // The maxima with 1 keep the partial products beta/P and (beta/P)·k inside as well. Both conditions are decided from
-// the inputs, in float64, never from computed values.
+// the inputs, in float64, never from computed values. 2^-125 and not 2^-126, so that the rounded P is normal as well.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class PrefixRange {
 
   /// Whether the segment is within range; `margin` < 1 keeps that power of the range of P free.
   bool inside(double margin = 1) const {
-    return product_ >= std::exp2(-126 * margin) && product_ < std::exp2(126 * margin) && size_ < std::exp2(120.0);
+    return product_ >= std::exp2(-125 * margin) && product_ < std::exp2(126 * margin) && size_ < std::exp2(120.0);
   }
 
   /// Upper bound on every |W_ij|.
@@ -116,7 +116,7 @@ inline std::optional<std::string> prefix_product_declines(const RecurrenceProble
         if (!range.inside())
           return "the prefix product of the gates leaves its range at b=" + std::to_string(b) +
                  ", t=" + std::to_string(t) + ", h=" + std::to_string(h) +
-                 ": 2^-126 <= |P| < 2^126 and writes / |P| < 2^120 are needed";
+                 ": 2^-125 <= |P| < 2^126 and writes / |P| < 2^120 are needed";
       }
     }
   }

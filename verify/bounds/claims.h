@@ -60,9 +60,20 @@ inline RoundingCount any_order_state(Index t) { return {0, static_cast<double>(2
 inline RoundingCount prefix_product_output(Index t, Index dot) { return {0, static_cast<double>(3 * t + dot + 3)}; }
 inline RoundingCount prefix_product_state(Index t) { return {0, static_cast<double>(3 * t + 3)}; }
 
-/// The factor of η in H (claim: recurrence.underflow): roundings that may each lose η, in a dot of this length.
-inline double underflow_count(Index t, Index dot) {
-  return static_cast<double>(dot) * static_cast<double>(3 * t + dot + 6);
+/// H / η, the collected underflow of a result at step t (claim: recurrence.underflow). `window` is Γ, the largest
+/// |Π gate| over windows, at least 1; `norm_q` is ‖q‖₁ (0 for a state, with dot = 1); `sources` is
+/// 1 + |S0| + Σ_s (1 + |beta_s|)(1 + |v_s|).
+///
+/// Γ is squared because a product of gates may be formed in any order: (g1 (g2 g3)) g4 with 1e30, 1e-30, 1e-30, 1e30
+/// loses the middle to underflow, though every prefix is harmless.
+inline double underflow_amount(Index t, Index dot, double window, double norm_q, double largest_k, double sources) {
+  return static_cast<double>(dot) * static_cast<double>(3 * t + dot + 6) * window * window * (1 + norm_q) *
+         (1 + largest_k) * sources;
+}
+
+/// The hypothesis of recurrence.underflow: where it does not hold there is no bound.
+inline bool underflow_applies(Index t, Index dot, double eta, double window) {
+  return static_cast<double>(2 * t + 2 * dot + 4) * (unit_roundoff + eta * window) <= 1.0 / 16;
 }
 
 }  // namespace gaugeblock::claims

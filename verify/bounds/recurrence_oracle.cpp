@@ -39,6 +39,7 @@ struct Majorants {
   std::vector<double> running;        ///< E, or its contraction with |q| and the error of the dot product
   std::vector<double> running_flushed;///< the same with flush to zero
   std::vector<double> underflow;      ///< H / η
+  std::vector<double> window;         ///< Γ
   std::vector<double> largest;        ///< no intermediate of the definition exceeds this
   std::vector<double> largest_reordered;  ///< no intermediate of any division-free form exceeds this
   std::vector<double> largest_divided;    ///< … of the closed form; infinity outside its range
@@ -46,7 +47,8 @@ struct Majorants {
   std::vector<Index> step;                ///< t, counted from 1
 
   explicit Majorants(Index size)
-      : plain(size), aged(size), running(size), running_flushed(size), underflow(size), largest(size),
+      : plain(size), aged(size), running(size), running_flushed(size), underflow(size), window(size),
+        largest(size),
         largest_reordered(size), largest_divided(size), largest_segmented(size), step(size) {}
 };
 
@@ -158,14 +160,14 @@ class RecurrenceOracle final : public Oracle {
     const double eta_flushed = claims::underflow_flushed;
     const Index size = keys_ * values_;
     std::vector<double> state(size), plain(size), aged(size, 0), running(size, 0), flushed(size, 0);
-    std::vector<double> sources(values_, 0);  // |S0| + Σ (1 + |beta_s|)(1 + |v_s|)
+    std::vector<double> sources(values_, 1);  // 1 + |S0| + Σ (1 + |beta_s|)(1 + |v_s|)
     std::vector<double> largest(values_, 0);
     if (view_.initial_state)
       for (Index i = 0; i < keys_; ++i)
         for (Index j = 0; j < values_; ++j) {
           state[i * values_ + j] = (*view_.initial_state)(b, h, i, j);
           plain[i * values_ + j] = std::abs(state[i * values_ + j]);
-          sources[j] += plain[i * values_ + j];
+          sources[j] = std::max(sources[j], 1 + plain[i * values_ + j]);
           largest[j] = std::max(largest[j], plain[i * values_ + j]);
         }
     double largest_k = 0;
@@ -256,8 +258,9 @@ class RecurrenceOracle final : public Oracle {
         y_majorants_.aged[y] = sum_aged;
         y_majorants_.running[y] = sum_running + 2 * double(keys_) * eta;
         y_majorants_.running_flushed[y] = sum_flushed + 2 * double(keys_) * eta_flushed;
-        y_majorants_.underflow[y] = claims::underflow_count(t + 1, keys_) * largest_window * (1 + norm_q) *
-                                    (1 + largest_k) * sources[j];
+        y_majorants_.underflow[y] =
+            claims::underflow_amount(t + 1, keys_, largest_window, norm_q, largest_k, sources[j]);
+        y_majorants_.window[y] = largest_window;
         y_majorants_.largest[y] = std::max(largest[j], sum);
         y_majorants_.largest_reordered[y] = std::max(y_majorants_.largest[y], largest_reordered);
         y_majorants_.largest_divided[y] = in_range ? std::max(y_majorants_.largest[y], largest_divided) : infinity;
@@ -275,7 +278,8 @@ class RecurrenceOracle final : public Oracle {
         state_majorants_.running[s] = running[e];
         state_majorants_.running_flushed[s] = flushed[e];
         state_majorants_.underflow[s] =
-            steps_ == 0 ? 0 : claims::underflow_count(steps_, 1) * largest_window * 2 * (1 + largest_k) * sources[j];
+            claims::underflow_amount(steps_, 1, largest_window, 0, largest_k, sources[j]);
+        state_majorants_.window[s] = largest_window;
         state_majorants_.largest[s] = largest[j];
         state_majorants_.largest_reordered[s] = std::max(largest[j], largest_reordered);
         state_majorants_.largest_divided[s] = in_range ? std::max(largest[j], largest_divided) : infinity;
@@ -334,8 +338,9 @@ class RecurrenceOracle final : public Oracle {
           truth_roundoff_ * double(2 * t + keys_ + 4) * 2 * majorants.plain[e] + std::abs(expected[e]) * 0x1p-53;
       // The majorants are rounded too: outward by more than all their operations can have lost.
       const double outward = 1 + double(4 * t + 2 * keys_ + 64) * 0x1p-52;
-      const bool may_overflow = !(largest[e] < overflow_threshold) || !(std::abs(expected[e]) <= largest_float);
-      result[e] = may_overflow ? infinity : (error + truth_error) * outward;
+      const bool in_range = largest[e] < overflow_threshold && std::abs(expected[e]) <= largest_float &&
+                            claims::underflow_applies(t, is_y ? keys_ : 1, eta, majorants.window[e]);
+      result[e] = in_range ? (error + truth_error) * outward : infinity;
     }
     return result;
   }
