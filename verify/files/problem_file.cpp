@@ -60,7 +60,7 @@ void refuse_unknown_tensors(const SafetensorsFile& file, Operation operation) {
   for (const auto& [tensor, content] : file.tensors) {
     if (is_known(operation, tensor)) continue;
     throw InputError(fmt::format(
-        "{}: expected only tensors of the operation {} ({}, its outputs and golden values), found {}{}",
+        "{}: expected only tensors of the operation {} ({}, its outputs and golden values); found {}{}",
         file.name, name(operation), listed(input_names(operation)), quoted_text(tensor),
         suggestion(tensor, input_names(operation))));
   }
@@ -75,7 +75,7 @@ std::optional<std::string> attribute(const SafetensorsFile& file, const std::str
 
 [[noreturn]] void refuse_attribute(const SafetensorsFile& file, const std::string& key,
                                    const std::string& expected, const std::string& found) {
-  throw InputError(fmt::format("{}: metadata gaugeblock.{}: expected {}, found {}", file.name, key, expected,
+  throw InputError(fmt::format("{}: metadata gaugeblock.{}: expected {}; found {}", file.name, key, expected,
                                quoted_text(found)));
 }
 
@@ -98,7 +98,7 @@ Operation find_operation(const SafetensorsFile& file) {
   const bool axial = file.tensors.contains("x");
   if (recurrence == axial)
     throw InputError(fmt::format(
-        "{}: expected the inputs of one operation (recurrence: {}; axial: {}), found {}", file.name,
+        "{}: expected the inputs of one operation (recurrence: {}; axial: {}); found {}", file.name,
         listed(recurrence_inputs), listed(axial_inputs), recurrence ? "those of both" : "none of them"));
   return axial ? Operation::axial : Operation::recurrence;
 }
@@ -112,7 +112,7 @@ Index parse_heads(const SafetensorsFile& file, const std::string& text) {
 Attributes read_attributes(const SafetensorsFile& file, Operation operation) {
   for (const auto& [key, value] : file.metadata)
     if (key.starts_with("gaugeblock.") && !contains(metadata_keys, key))
-      throw InputError(fmt::format("{}: metadata: expected one of {}, found {}{}", file.name,
+      throw InputError(fmt::format("{}: metadata: expected one of {}; found {}{}", file.name,
                                    listed(metadata_keys), quoted_text(key), suggestion(key, metadata_keys)));
   if (const auto text = attribute(file, "format"); text && *text != "1")
     refuse_attribute(file, "format", "1", *text);
@@ -131,7 +131,7 @@ Attributes read_attributes(const SafetensorsFile& file, Operation operation) {
   if (!heads)
     throw InputError(
         file.name +
-        ": metadata gaugeblock.heads: expected the number of attention heads, found none (the shapes of "
+        ": metadata gaugeblock.heads: expected the number of attention heads; found none (the shapes of "
         "the tensors do not tell it)");
   attributes.heads = parse_heads(file, *heads);
   if (const auto text = attribute(file, "eps")) {
@@ -149,7 +149,7 @@ Attributes read_attributes(const SafetensorsFile& file, Operation operation) {
 Tensor float32_tensor(const SafetensorsFile& file, const std::string& tensor, const FileTensor& content) {
   const auto* values = std::get_if<std::vector<float>>(&content.values);
   if (values == nullptr)
-    throw InputError(fmt::format("{}: tensor {}: expected F32, found F64", file.name, quoted_text(tensor)));
+    throw InputError(fmt::format("{}: tensor {}: expected F32; found F64", file.name, quoted_text(tensor)));
   Tensor result = Tensor::contiguous(content.shape);
   result.assign(*values);
   return result;
@@ -158,7 +158,7 @@ Tensor float32_tensor(const SafetensorsFile& file, const std::string& tensor, co
 void check_shape(const SafetensorsFile& file, const std::string& tensor, const FileTensor& content,
                  const std::vector<Index>& expected) {
   if (content.shape != expected)
-    throw InputError(fmt::format("{}: tensor {}: expected shape {}, found {}", file.name, quoted_text(tensor),
+    throw InputError(fmt::format("{}: tensor {}: expected shape {}; found {}", file.name, quoted_text(tensor),
                                  shape_text(expected), shape_text(content.shape)));
 }
 
@@ -168,7 +168,7 @@ const std::vector<double>& float64_values(const SafetensorsFile& file, const std
   check_shape(file, tensor, content, shape);
   const auto* values = std::get_if<std::vector<double>>(&content.values);
   if (values == nullptr)
-    throw InputError(fmt::format("{}: tensor {}: expected F64, found F32", file.name, quoted_text(tensor)));
+    throw InputError(fmt::format("{}: tensor {}: expected F64; found F32", file.name, quoted_text(tensor)));
   return *values;
 }
 
@@ -177,7 +177,7 @@ void check_bounds(const SafetensorsFile& file, const std::string& tensor, const 
                   const std::vector<Index>& shape) {
   for (std::size_t element = 0; element < values.size(); ++element)
     if (!(values[element] >= 0))
-      throw InputError(fmt::format("{}: tensor {}: expected no value below 0 and no NaN, found {} at {}",
+      throw InputError(fmt::format("{}: tensor {}: expected no value below 0 and no NaN; found {} at {}",
                                    file.name, quoted_text(tensor), values[element],
                                    shape_text(subscripts(shape, static_cast<Index>(element)))));
 }
@@ -230,7 +230,7 @@ Outputs read_outputs(const SafetensorsFile& file, const Problem& problem) {
     const auto found = file.tensors.find(tensor);
     if (found == file.tensors.end()) {
       if (tensor == "row") continue;  // the one output that nobody has to give
-      throw InputError(fmt::format("{}: expected the output {} {}, found no tensor of this name", file.name,
+      throw InputError(fmt::format("{}: expected the output {} {}; found no tensor of this name", file.name,
                                    quoted_text(tensor), shape_text(shape)));
     }
     check_shape(file, tensor, found->second, shape);
@@ -253,7 +253,7 @@ GoldenData read_golden(const SafetensorsFile& file, const Problem& problem) {
     if (first_found.empty()) continue;
     for (const auto& prefix : golden_prefixes)
       if (!file.tensors.contains(prefix + output))
-        throw InputError(fmt::format("{}: expected the tensor {} beside {}, found none", file.name,
+        throw InputError(fmt::format("{}: expected the tensor {} beside {}; found none", file.name,
                                      quoted_text(prefix + output), quoted_text(first_found)));
     GoldenValues& values = golden[output];
     values.expected = float64_values(file, "expected." + output, shape);

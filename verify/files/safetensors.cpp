@@ -65,10 +65,10 @@ class DiskSource : public Source {
   DiskSource(const std::filesystem::path& path, const std::string& name) : name_(name) {
     std::error_code error;
     const auto status = std::filesystem::status(path, error);
-    if (!std::filesystem::exists(status)) throw InputError(name_ + ": expected a file, found nothing there");
+    if (!std::filesystem::exists(status)) throw InputError(name_ + ": expected a file; found nothing there");
     if (!std::filesystem::is_regular_file(status)) {
       const bool directory = std::filesystem::is_directory(status);
-      throw InputError(fmt::format("{}: expected a regular file, found {}", name_,
+      throw InputError(fmt::format("{}: expected a regular file; found {}", name_,
                                    directory ? "a directory" : "a device or pipe"));
     }
     size_bytes_ = std::filesystem::file_size(path, error);
@@ -152,7 +152,7 @@ class HeaderText {
 
   [[noreturn]] void refuse(const std::string& found) const {
     throw InputError(
-        fmt::format("{}: header, byte {}: expected a JSON token, found {}", name_, next_ - 1, found));
+        fmt::format("{}: header, byte {}: expected a JSON token; found {}", name_, next_ - 1, found));
   }
 
   Source& source_;
@@ -221,10 +221,10 @@ class HeaderParser : public nlohmann::json_sax<nlohmann::json> {
       if (value > static_cast<std::uint64_t>(std::numeric_limits<Index>::max()))
         refuse_value(std::to_string(value));
       if (entry_->shape->size() == most_dimensions)
-        refuse(fmt::format("expected at most {} dimensions, found more", most_dimensions));
+        refuse(fmt::format("expected at most {} dimensions; found more", most_dimensions));
       entry_->shape->push_back(static_cast<Index>(value));
     } else if (place_ == Place::offsets) {
-      if (entry_->data_offsets->size() == 2) refuse("expected two offsets, found more");
+      if (entry_->data_offsets->size() == 2) refuse("expected two offsets; found more");
       entry_->data_offsets->push_back(value);
     } else {
       refuse_value(std::to_string(value));
@@ -238,7 +238,7 @@ class HeaderParser : public nlohmann::json_sax<nlohmann::json> {
       metadata[key_] = std::move(value);
     } else if (place_ == Place::entry && field_ == "dtype") {
       if (value != "F32" && value != "F64")
-        refuse(fmt::format("expected \"F32\" or \"F64\", the types read here, found {}", quoted_text(value)));
+        refuse(fmt::format("expected \"F32\" or \"F64\", the types read here; found {}", quoted_text(value)));
       entry_->dtype = std::move(value);
     } else {
       refuse_value(quoted_text(value));
@@ -253,22 +253,22 @@ class HeaderParser : public nlohmann::json_sax<nlohmann::json> {
                          : field_ == "shape"        ? entry_->shape.has_value()
                          : field_ == "data_offsets" ? entry_->data_offsets.has_value()
                                                     : unknown_field();
-      if (again) refuse("expected it once, found it twice");
+      if (again) refuse("expected it once; found it twice");
       return true;
     }
     count_text(key);
     if (metadata.size() + entries.size() == most_entries)
-      refuse(fmt::format("expected at most {} tensors and metadata together, found more", most_entries));
+      refuse(fmt::format("expected at most {} tensors and metadata together; found more", most_entries));
     key_ = std::move(key);
     if (place_ == Place::metadata) {
-      if (metadata.contains(key_)) refuse("expected it once, found it twice");
+      if (metadata.contains(key_)) refuse("expected it once; found it twice");
     } else if (key_ == "__metadata__") {
-      if (std::exchange(has_metadata_, true)) refuse("expected it once, found it twice");
+      if (std::exchange(has_metadata_, true)) refuse("expected it once; found it twice");
     } else {
       const auto [position, is_new] = entries.try_emplace(key_);
       entry_ = &position->second;
       field_.clear();
-      if (!is_new) refuse("expected it once, found it twice");
+      if (!is_new) refuse("expected it once; found it twice");
     }
     return true;
   }
@@ -287,9 +287,9 @@ class HeaderParser : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override {
     if (place_ == Place::entry) {
       field_.clear();
-      if (!entry_->dtype) refuse("expected a dtype, found none");
-      if (!entry_->shape) refuse("expected a shape, found none");
-      if (!entry_->data_offsets) refuse("expected data_offsets, found none");
+      if (!entry_->dtype) refuse("expected a dtype; found none");
+      if (!entry_->shape) refuse("expected a shape; found none");
+      if (!entry_->data_offsets) refuse("expected data_offsets; found none");
     }
     place_ = place_ == Place::file ? Place::end : Place::file;
     return true;
@@ -310,15 +310,15 @@ class HeaderParser : public nlohmann::json_sax<nlohmann::json> {
 
   bool end_array() override {
     if (place_ == Place::offsets && entry_->data_offsets->size() != 2)
-      refuse(fmt::format("expected two offsets, found {}", entry_->data_offsets->size()));
+      refuse(fmt::format("expected two offsets; found {}", entry_->data_offsets->size()));
     place_ = Place::entry;
     return true;
   }
 
   bool parse_error(std::size_t /*position*/, const std::string& last_token,
                    const nlohmann::detail::exception& /*error*/) override {
-    throw InputError(fmt::format("{}: header, before byte {}: expected valid JSON, found {}", name_,
-                                 text_.offset(), last_token.empty() ? "its end" : quoted_text(last_token)));
+    throw InputError(fmt::format("{}: header, before byte {}: expected valid JSON; found {}", name_,
+                                 text_.offset(), text_.at_end() ? "its end" : quoted_text(last_token)));
   }
 
  private:
@@ -332,12 +332,12 @@ class HeaderParser : public nlohmann::json_sax<nlohmann::json> {
     text_bytes_ += text.size();
     if (text_bytes_ > most_text_bytes)
       throw InputError(
-          fmt::format("{}: header, byte {}: expected at most {} bytes of names and metadata, found more",
+          fmt::format("{}: header, byte {}: expected at most {} bytes of names and metadata; found more",
                       name_, text_.offset(), most_text_bytes));
   }
 
   [[noreturn]] bool unknown_field() {
-    refuse("expected only dtype, shape and data_offsets, found it beside them");
+    refuse("expected only dtype, shape and data_offsets; found it beside them");
   }
 
   [[noreturn]] void refuse_value(const std::string& found) {
@@ -347,7 +347,7 @@ class HeaderParser : public nlohmann::json_sax<nlohmann::json> {
     if (place_ == Place::shape || place_ == Place::offsets) expected = "whole numbers from 0 to 2^63-1";
     if (place_ == Place::entry) expected = field_ == "dtype" ? "a string" : "an array of whole numbers";
     if (place_ == Place::start) expected = "an object";
-    refuse(fmt::format("expected {}, found {}", expected, found));
+    refuse(fmt::format("expected {}; found {}", expected, found));
   }
 
   [[noreturn]] void refuse(const std::string& what) {
@@ -376,21 +376,21 @@ class HeaderParser : public nlohmann::json_sax<nlohmann::json> {
 Bytes header_bytes(Source& source, const std::string& name) {
   if (source.size_bytes() < length_field_bytes)
     throw InputError(
-        fmt::format("{}: expected 8 bytes with the length of the header, found a file of {} bytes", name,
+        fmt::format("{}: expected 8 bytes with the length of the header; found a file of {} bytes", name,
                     source.size_bytes()));
   Bytes length = 0;
   source.read(0, &length, sizeof length);
   if (length > longest_header_bytes)
-    throw InputError(fmt::format("{}: header length: expected at most {} bytes, found {}", name,
+    throw InputError(fmt::format("{}: header length: expected at most {} bytes; found {}", name,
                                  longest_header_bytes, length));
   const Bytes rest = source.size_bytes() - length_field_bytes;
   if (length > rest)
-    throw InputError(fmt::format("{}: header length: expected at most the {} bytes that follow it, found {}",
+    throw InputError(fmt::format("{}: header length: expected at most the {} bytes that follow it; found {}",
                                  name, rest, length));
   char first = '\0';
   if (length > 0) source.read(length_field_bytes, &first, 1);
   if (first != '{')
-    throw InputError(fmt::format("{}: header, byte 8: expected it to begin with \"{{\", found {}", name,
+    throw InputError(fmt::format("{}: header, byte 8: expected it to begin with \"{{\"; found {}", name,
                                  length == 0 ? "a header of 0 bytes" : quoted_text({&first, 1})));
   return length;
 }
@@ -401,7 +401,7 @@ Bytes tensor_bytes(const Entry& entry, const std::string& where) {
   Bytes bytes = 0;
   if (__builtin_mul_overflow(static_cast<Bytes>(elements), entry.value_bytes(), &bytes))
     throw InputError(
-        fmt::format("{}: shape: expected fewer than 2^64 bytes, found {}", where, shape_text(*entry.shape)));
+        fmt::format("{}: shape: expected fewer than 2^64 bytes; found {}", where, shape_text(*entry.shape)));
   return bytes;
 }
 
@@ -413,14 +413,14 @@ void check_offsets(const std::map<std::string, Entry>& entries, Bytes data_bytes
     const std::string where = fmt::format("{}: tensor {}", name, quoted_text(tensor));
     const std::string offsets = fmt::format("[{},{}]", entry.begin(), entry.end());
     if (entry.begin() > entry.end())
-      throw InputError(fmt::format("{}: data_offsets: expected the first to be at most the second, found {}",
+      throw InputError(fmt::format("{}: data_offsets: expected the first to be at most the second; found {}",
                                    where, offsets));
     if (entry.end() > data_bytes)
-      throw InputError(fmt::format("{}: data_offsets: expected them within the {} bytes of data, found {}",
+      throw InputError(fmt::format("{}: data_offsets: expected them within the {} bytes of data; found {}",
                                    where, data_bytes, offsets));
     const Bytes bytes = tensor_bytes(entry, where);
     if (entry.end() - entry.begin() != bytes)
-      throw InputError(fmt::format("{}: data_offsets: expected {} bytes for {} {}, found {}", where, bytes,
+      throw InputError(fmt::format("{}: data_offsets: expected {} bytes for {} {}; found {}", where, bytes,
                                    *entry.dtype, shape_text(*entry.shape), offsets));
     sorted.push_back(&item);
   }
@@ -430,14 +430,14 @@ void check_offsets(const std::map<std::string, Entry>& entries, Bytes data_bytes
   for (const auto* item : sorted) {
     const auto& [tensor, entry] = *item;
     if (entry.begin() != reached)
-      throw InputError(fmt::format("{}: tensor {}: data_offsets: expected it to begin at {}, found {} ({})",
+      throw InputError(fmt::format("{}: tensor {}: data_offsets: expected it to begin at {}; found {} ({})",
                                    name, quoted_text(tensor), reached, entry.begin(),
                                    entry.begin() > reached ? "a gap" : "an overlap"));
     reached = entry.end();
   }
   if (reached != data_bytes)
     throw InputError(
-        fmt::format("{}: data: expected it to end with the last tensor at {}, found {} bytes more", name,
+        fmt::format("{}: data: expected it to end with the last tensor at {}; found {} bytes more", name,
                     reached, data_bytes - reached));
 }
 
@@ -458,11 +458,7 @@ SafetensorsFile parse(Source& source, const std::string& name) {
   const Bytes data_bytes = source.size_bytes() - data_start;
   check_offsets(header.entries, data_bytes, name);
   // A file may have holes and be larger than the memory.
-  const Bytes memory_bytes =
-      static_cast<Bytes>(sysconf(_SC_PHYS_PAGES)) * static_cast<Bytes>(sysconf(_SC_PAGESIZE));
-  if (data_bytes > memory_bytes)
-    throw InputError(fmt::format("{}: data: expected at most the {} bytes of memory, found {}", name,
-                                 memory_bytes, data_bytes));
+  require_memory(static_cast<double>(data_bytes) / sizeof(float), name + ": data");
 
   SafetensorsFile file{name, std::move(header.metadata), {}};
   for (const auto& [tensor, entry] : header.entries)
@@ -476,7 +472,7 @@ std::string json_string(const std::string& text, const std::string& name) {
     return nlohmann::json(text).dump();
   } catch (const nlohmann::json::exception&) {
     throw InputError(
-        fmt::format("{}: expected a name or metadata in UTF-8, found {}", name, quoted_text(text)));
+        fmt::format("{}: expected a name or metadata in UTF-8; found {}", name, quoted_text(text)));
   }
 }
 
@@ -517,7 +513,7 @@ void emit(const SafetensorsFile& file, Sink&& sink) {
       throw InputError(where + ": expected another name; the format keeps this one");
     if (static_cast<std::size_t>(element_count(content.shape, where)) != elements)
       throw InputError(
-          fmt::format("{}: expected values for {}, found {}", where, shape_text(content.shape), elements));
+          fmt::format("{}: expected values for {}; found {}", where, shape_text(content.shape), elements));
     if (header.size() > 1) header += ",";
     header += fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
                           json_string(tensor, file.name), dtype, fmt::join(content.shape, ","), offset,
@@ -527,7 +523,7 @@ void emit(const SafetensorsFile& file, Sink&& sink) {
   header += "}";
   header.append((8 - header.size() % 8) % 8, ' ');
   if (header.size() > longest_header_bytes)
-    throw InputError(fmt::format("{}: header length: expected at most {} bytes, found {}", file.name,
+    throw InputError(fmt::format("{}: header length: expected at most {} bytes; found {}", file.name,
                                  longest_header_bytes, header.size()));
 
   const Bytes length = header.size();
@@ -582,7 +578,7 @@ SafetensorsFile read_safetensors(const std::filesystem::path& path) {
     DiskSource source(path, name);
     return parse(source, name);
   } catch (const std::bad_alloc&) {
-    throw InputError(name + ": expected a file that fits into memory, found a larger one");
+    throw InputError(name + ": expected a file that fits into memory; found a larger one");
   }
 }
 
