@@ -1,5 +1,7 @@
 #include "gaugeblock/verify/cases/case.h"
 
+#include <ostream>
+
 #include "gaugeblock/verify/cases/case_text.h"
 #include "gaugeblock/verify/cases/random.h"
 
@@ -79,6 +81,10 @@ rc::Gen<Case> arbitrary_case(Operation operation, double largest_work) {
     Draw draw(rc::Random(random).next());
     return shrinkable_case(draw_case(operation, draw, largest_work));
   };
+}
+
+void showValue(const Case& c, std::ostream& out) {
+  out << "gaugeblock verify --case '" << print_case(c) << "'";
 }
 
 Case campaign_case(Operation operation, std::uint64_t seed, std::uint64_t index) {

@@ -4,6 +4,7 @@
 #include <rapidcheck.h>
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -42,6 +43,9 @@ double work(const Case& c);
 
 /// rapidcheck generator over all families and layouts, shrinking by simpler(). `largest_work` limits work(c).
 rc::Gen<Case> arbitrary_case(Operation operation, double largest_work);
+
+/// Prints a counterexample of rapidcheck as the command that repeats it.
+void showValue(const Case& c, std::ostream& out);
 
 /// Case number `index` of the campaign with this seed: the same on every platform and for any number of jobs.
 Case campaign_case(Operation operation, std::uint64_t seed, std::uint64_t index);

@@ -12,7 +12,13 @@
 namespace gaugeblock {
 namespace {
 
-/// Number of letters to insert, delete, exchange or swap with a neighbour to turn `a` into `b`.
+bool same_letter(char a, char b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return lower(a) == lower(b);
+}
+
+/// Number of letters to insert, delete, exchange or swap with a neighbour to turn `a` into `b`, whatever
+/// their case.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -21,9 +27,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
         cost[i][j] = i + j;
         continue;
       }
-      const std::size_t exchange = a[i - 1] == b[j - 1] ? 0 : 1;
+      const std::size_t exchange = same_letter(a[i - 1], b[j - 1]) ? 0 : 1;
       cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + exchange});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+      if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]))
         cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
     }
   }
@@ -38,7 +44,7 @@ std::string quoted(std::string_view found) {
     const bool printable = static_cast<unsigned char>(c) >= 0x20 && c != 0x7F;
     text += printable ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   }
-  text += found.size() > longest ? "…'" : "'";
+  text += found.size() > longest ? "...'" : "'";
   return text;
 }
 
@@ -71,7 +77,7 @@ CaseText parse_case_text(std::string_view text) {
   const std::size_t colon = text.find(':');
   parsed.operation = text.substr(0, colon);
   if (parsed.operation.empty())
-    throw InputError(fmt::format("case: expected operation:key=value,…; found {}", quoted(text)));
+    throw InputError(fmt::format("case: expected operation:key=value,...; found {}", quoted(text)));
   std::string_view rest = colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1);
   while (!rest.empty()) {
     const std::size_t comma = rest.find(',');
@@ -192,10 +198,10 @@ std::string listed(const std::vector<std::string_view>& names) {
 }
 
 std::string suggestion(std::string_view found, const std::vector<std::string_view>& legal) {
-  // Half of the letters wrong is a different word; a long text cannot be near any name.
+  // More than half of the letters wrong is another word; a long text cannot be near any name.
   if (found.size() > 40) return "";
   std::string_view nearest;
-  std::size_t least = std::max<std::size_t>(1, found.size() / 2) + 1;
+  std::size_t least = found.size() / 2 + 1;
   for (const std::string_view name : legal) {
     const std::size_t distance = edit_distance(found, name);
     if (distance < least) {

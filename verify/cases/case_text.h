@@ -23,7 +23,7 @@ struct CaseText {
   CaseText& add(std::string_view key, float value);
 };
 
-/// Throws InputError for anything that is not operation:key=value,… or has a key twice. "operation" and
+/// Throws InputError for anything that is not operation:key=value,... or has a key twice. "operation" and
 /// "operation:" alone are legal: every key has its default.
 CaseText parse_case_text(std::string_view text);
 std::string print_case_text(const CaseText& text);

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <functional>
 #include <numeric>
 #include <span>
 
@@ -103,8 +101,7 @@ Family drawn(Draw& draw, const std::array<Named<Family>, N>& table) {
   return table[static_cast<std::size_t>(draw.between(0, static_cast<Index>(N) - 1))].family;
 }
 
-// ---- values
-// -------------------------------------------------------------------------------------------------
+// Values.
 
 constexpr int small_exponent = -10;
 constexpr int large_exponent = 50;
@@ -174,11 +171,10 @@ float gate_of(const Gate& gate, const Bits& random, Index t, Index T) {
   return 1.0F;
 }
 
-/// Which of q, k, v are large when qkv=large. Two at most, and one when beta is large as well: the product of
-/// all four then stays below 2^100 times what normal entries give, and y below float32's 2^128.
+/// Which of q, k, v are large when qkv=large: one or two, and one when beta is large or dominant. The product
+/// of all four is then at most 2^100 times what normal entries give, which leaves y below float32's 2^128.
 struct LargeTensors {
   bool q = false, k = false, v = false;
-  int count() const { return int{q} + int{k} + int{v}; }
 };
 
 LargeTensors large_tensors(const RecurrenceCase& c) {
@@ -186,7 +182,8 @@ LargeTensors large_tensors(const RecurrenceCase& c) {
   if (c.qkv != ValueFamily::large) return large;
   const Bits random = Stream(c.seed, "large").at(0);
   const std::uint32_t first = below(random[0], 3);
-  const bool two = c.beta != ValueFamily::large && below(random[1], 2) == 1;
+  const bool large_beta = c.beta == ValueFamily::large || c.beta == ValueFamily::dominant;
+  const bool two = !large_beta && below(random[1], 2) == 1;
   const std::uint32_t second = two ? (first + 1) % 3 : first;
   large.q = first == 0 || second == 0;
   large.k = first == 1 || second == 1;
@@ -205,8 +202,7 @@ int write_exponent(const RecurrenceCase& c) {
   return exponent;
 }
 
-// ---- layouts
-// ------------------------------------------------------------------------------------------------
+// Layouts.
 
 /// Dense strides of dimensions that lie in memory in `order`, slowest first.
 std::vector<Index> strides_in_order(const std::vector<Index>& shape, const std::vector<std::size_t>& order,
@@ -285,7 +281,8 @@ Tensor laid_out(const RecurrenceCase& c, const std::string& tensor, std::vector<
 }
 
 /// Fills a tensor with value(at), where `at` is 0 along dimensions of stride 0.
-void fill(Tensor& tensor, const std::function<float(const std::array<Index, 4>&)>& value) {
+template <class Value>
+void fill(Tensor& tensor, Value&& value) {
   for_each_subscript(tensor.shape, [&](const std::vector<Index>& subscript) {
     std::array<Index, 4> at{};
     Index position = tensor.offset;
@@ -390,8 +387,7 @@ Problem make_problem(const RecurrenceCase& c) {
   Problem problem;
   problem.operation = Operation::recurrence;
   problem.case_text = print_case_text(case_text(c));
-  const auto add = [&](const std::string& tensor, std::vector<Index> shape,
-                       const std::function<float(const std::array<Index, 4>&, const Bits&)>& value) {
+  const auto add = [&](const std::string& tensor, std::vector<Index> shape, auto&& value) {
     Tensor laid = laid_out(c, tensor, std::move(shape));
     const Stream stream(c.seed, tensor);
     fill(laid,
@@ -448,8 +444,7 @@ Problem make_problem(const RecurrenceCase& c) {
   return problem;
 }
 
-// ---- shrinking
-// ----------------------------------------------------------------------------------------------
+// Shrinking.
 
 std::vector<RecurrenceCase> simpler(const RecurrenceCase& c) {
   std::vector<RecurrenceCase> cases;
@@ -461,7 +456,7 @@ std::vector<RecurrenceCase> simpler(const RecurrenceCase& c) {
   };
   const auto extent = [&](Index RecurrenceCase::*member, Index least) {
     const Index now = c.*member;
-    for (const Index smaller : {least, now / 2, now - 1})
+    for (const Index smaller : {least, now / 2, now - now / 4, now - 1})
       if (smaller >= least && smaller < now) with(member, smaller);
   };
   extent(&RecurrenceCase::B, 1);
@@ -478,7 +473,7 @@ std::vector<RecurrenceCase> simpler(const RecurrenceCase& c) {
   };
   plainer(&RecurrenceCase::layout, std::array{Layout::contiguous});
   plainer(&RecurrenceCase::state, std::array{StateFamily::none});
-  plainer(&RecurrenceCase::beta, std::array{ValueFamily::unit});
+  plainer(&RecurrenceCase::beta, std::array{ValueFamily::unit, ValueFamily::integers, ValueFamily::normal});
   plainer(&RecurrenceCase::qkv, std::array{ValueFamily::integers, ValueFamily::normal});
   const std::array gates{Gate{GateFamily::one, 0, 0}, Gate{GateFamily::uniform, 0, 0}};
   plainer(&RecurrenceCase::gate, gates);
@@ -504,14 +499,13 @@ double work(const RecurrenceCase& c) {
          static_cast<double>(c.K) * static_cast<double>(c.V);
 }
 
-// ---- drawing
-// ------------------------------------------------------------------------------------------------
+// Drawing.
 
 RecurrenceCase draw_recurrence_case(Draw& draw, double largest_work) {
   // Work is spread evenly over octaves, so that small problems, which are quick and print well, are common
   // and large ones, which a chunk or a block of threads does not cover, still come.
   double budget = 1;
-  for (Index octaves = draw.between(3, 21); octaves > 0; --octaves) budget *= 2;
+  for (Index octaves = draw.between(8, 24); octaves > 0; --octaves) budget *= 2;
   budget = std::min(budget, largest_work);
 
   struct Choice {
@@ -549,6 +543,13 @@ RecurrenceCase draw_recurrence_case(Draw& draw, double largest_work) {
   c.beta = drawn(draw, beta_names);
   c.qkv = drawn(draw, qkv_names);
   c.state = drawn(draw, state_names);
+  // Without writes and without a state every output is 0: worth few cases.
+  const auto writes_nothing = [&] { return c.beta == ValueFamily::zero || c.qkv == ValueFamily::no_keys; };
+  if (writes_nothing() && !draw.one_in(2)) {
+    c.beta = ValueFamily::normal;
+    c.qkv = ValueFamily::normal;
+  }
+  if (writes_nothing() && !draw.one_in(8)) c.state = StateFamily::writes;
   c.layout = draw.one_in(3) ? Layout::contiguous : drawn(draw, layout_names);
   c.seed = static_cast<std::uint64_t>(draw.between(1, 999'999));
   return c;

@@ -40,16 +40,16 @@ struct Gate {
 
 /// Where entries of q, k, v and beta come from, plainest first. beta and q, k, v have a family each.
 enum class ValueFamily {
-  unit,    ///< 1 (beta only)
-  normal,  ///< bell-shaped, mean 0, variance 1, within (-3,3)
-  integers,  ///< small integers (-2…2 for beta, -3…3 for the others): with a gate of 0, 1 or -1 all is exact
+  unit,          ///< 1 (beta only)
+  integers,      ///< in -2…2 for beta, in -3…3 for the others: with gates of 0, 1 and -1 all is exact
+  normal,        ///< bell-shaped, mean 0, variance 1, within (-3,3)
   uniform,       ///< U
   small,         ///< 2^-10·normal, about 1e-3
   signed_zeros,  ///< +0 and -0, a quarter each, between normal ones
   dominant,      ///< one entry of each row 2^20 times the others (of beta: one step of each sequence)
-  large,    ///< 2^50·normal, about 1e+15; of q, k, v only one or two are large, so that y stays in range
-  zero,     ///< 0 (beta only)
-  no_keys,  ///< k is 0, q and v normal (q, k, v only)
+  large,         ///< 2^50·normal, about 1e+15; of q, k, v one or two are, so that y stays in float32's range
+  zero,          ///< 0 (beta only)
+  no_keys,       ///< k is 0, q and v normal (q, k, v only)
 };
 
 enum class StateFamily {

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "gaugeblock/verify/cases/errors.h"
 
@@ -49,6 +51,21 @@ Reach reach(const std::vector<Index>& shape, const std::vector<Index>& stride, c
     side = checked_sum(side, distance, shape, what);
   }
   return reached;
+}
+
+/// Whether the view reaches every element between its lowest and its highest address.
+bool is_gapless(const Tensor& tensor) {
+  std::vector<std::pair<Index, Index>> stride_and_extent;
+  for (std::size_t dimension = 0; dimension < tensor.shape.size(); ++dimension)
+    if (tensor.shape[dimension] > 1 && tensor.stride[dimension] != 0)
+      stride_and_extent.emplace_back(std::abs(tensor.stride[dimension]), tensor.shape[dimension]);
+  std::sort(stride_and_extent.begin(), stride_and_extent.end());
+  Index expected = 1;
+  for (const auto& [stride, extent] : stride_and_extent) {
+    if (stride != expected) return false;
+    expected *= extent;
+  }
+  return true;
 }
 
 /// Calls visit(position in the buffer) for every element in C order.
@@ -132,11 +149,24 @@ void Tensor::assign(const std::vector<float>& values) {
 }
 
 Index Tensor::damaged_guards() const {
-  std::vector<bool> reached(buffer.size(), false);
-  for_each_position(*this, [&](Index position) { reached[static_cast<std::size_t>(position)] = true; });
   Index damaged = 0;
-  for (std::size_t position = 0; position < buffer.size(); ++position)
-    if (!reached[position] && std::bit_cast<std::uint32_t>(buffer[position]) != poison_bits) ++damaged;
+  const auto count_damaged = [&](Index from, Index to) {
+    for (Index position = from; position < to; ++position)
+      if (std::bit_cast<std::uint32_t>(buffer[static_cast<std::size_t>(position)]) != poison_bits) ++damaged;
+  };
+  const Index end = static_cast<Index>(buffer.size());
+  if (size() == 0) {
+    count_damaged(0, end);
+  } else if (is_gapless(*this)) {
+    const Reach reached = reach(shape, stride, "tensor");
+    count_damaged(0, offset - reached.below);
+    count_damaged(offset + reached.above + 1, end);
+  } else {
+    std::vector<bool> in_view(buffer.size(), false);
+    for_each_position(*this, [&](Index position) { in_view[static_cast<std::size_t>(position)] = true; });
+    for (Index position = 0; position < end; ++position)
+      if (!in_view[static_cast<std::size_t>(position)]) count_damaged(position, position + 1);
+  }
   return damaged;
 }
 
