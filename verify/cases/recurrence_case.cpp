@@ -502,8 +502,9 @@ double work(const RecurrenceCase& c) {
 // Drawing.
 
 RecurrenceCase draw_recurrence_case(Draw& draw, double largest_work) {
-  // Work is spread evenly over octaves, so that small problems, which are quick and print well, are common
-  // and large ones, which a chunk or a block of threads does not cover, still come.
+  // A budget spread evenly over octaves: small problems, which are quick and print well, are common, and
+  // large ones, which a chunk or a block of threads does not cover, still come. Sizes use it up only in part,
+  // hence the octaves beyond the largest work.
   double budget = 1;
   for (Index octaves = draw.between(8, 24); octaves > 0; --octaves) budget *= 2;
   budget = std::min(budget, largest_work);
