@@ -1,0 +1,90 @@
+#include "gaugeblock/gpu/runtime/device_buffer.h"
+
+#include <bit>
+#include <stdexcept>
+#include <utility>
+
+namespace gaugeblock::gpu {
+namespace {
+
+// Wide enough that a tile's overhang or an index one row off lands in it. A multiple of 256 bytes keeps the payload
+// aligned.
+constexpr std::int64_t guard_words = 256;
+
+}  // namespace
+
+DeviceBuffer::DeviceBuffer(Device& device, std::int64_t count, std::string name, std::int64_t offset)
+    : device_(&device), name_(std::move(name)), count_(count) {
+  if (count < 0 || offset < 0) throw std::out_of_range("a buffer of negative size or offset");
+  before_ = guard_words + offset;
+  after_ = guard_words;
+  const auto words = static_cast<std::size_t>(before_ + count_ + after_);
+  whole_ = static_cast<float*>(device.allocate(name_, 4 * words, 4 * static_cast<std::size_t>(before_),
+                                               4 * static_cast<std::size_t>(count_)));
+  data_ = whole_ + before_;
+  device.fill(whole_, marked_nan_bits, words);
+}
+
+DeviceBuffer::~DeviceBuffer() { free(); }
+
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept { *this = std::move(other); }
+
+DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
+  if (this == &other) return *this;
+  free();
+  device_ = other.device_;
+  name_ = std::move(other.name_);
+  count_ = other.count_;
+  before_ = other.before_;
+  after_ = other.after_;
+  data_ = std::exchange(other.data_, nullptr);
+  whole_ = std::exchange(other.whole_, nullptr);
+  return *this;
+}
+
+void DeviceBuffer::free() noexcept {
+  if (whole_ != nullptr) device_->release(whole_);
+  whole_ = data_ = nullptr;
+}
+
+void DeviceBuffer::check_range(std::int64_t first, std::int64_t count) const {
+  if (first < 0 || count < 0 || first > count_ - count)
+    throw std::out_of_range("elements " + std::to_string(first) + " to " + std::to_string(first + count) +
+                            " of buffer '" + name_ + "', which has " + std::to_string(count_));
+}
+
+void DeviceBuffer::upload(const float* from, std::int64_t count, std::int64_t first) {
+  check_range(first, count);
+  if (count > 0) device_->upload(data_ + first, from, 4 * static_cast<std::size_t>(count));
+}
+
+void DeviceBuffer::download(float* to, std::int64_t count, std::int64_t first) const {
+  check_range(first, count);
+  if (count > 0) device_->download(to, data_ + first, 4 * static_cast<std::size_t>(count));
+}
+
+std::vector<float> DeviceBuffer::download() const {
+  std::vector<float> all(static_cast<std::size_t>(count_));
+  download(all.data(), count_);
+  return all;
+}
+
+void DeviceBuffer::fill_marked() {
+  if (count_ > 0) device_->fill(data_, marked_nan_bits, static_cast<std::size_t>(count_));
+}
+
+std::optional<std::string> DeviceBuffer::guard_damage() const {
+  std::vector<float> band(static_cast<std::size_t>(before_ > after_ ? before_ : after_));
+  const auto check = [&](const float* begin, std::int64_t words, std::int64_t position) -> std::optional<std::string> {
+    device_->download(band.data(), begin, 4 * static_cast<std::size_t>(words));
+    for (std::int64_t i = 0; i < words; ++i)
+      if (std::bit_cast<std::uint32_t>(band[static_cast<std::size_t>(i)]) != marked_nan_bits)
+        return "the guard band of '" + name_ + "' was overwritten at element " + std::to_string(position + i) +
+               " of " + std::to_string(count_);
+    return std::nullopt;
+  };
+  if (auto damage = check(whole_, before_, -before_)) return damage;
+  return check(data_ + count_, after_, count_);
+}
+
+}  // namespace gaugeblock::gpu

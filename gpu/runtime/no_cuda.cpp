@@ -1,0 +1,10 @@
+// The CUDA backend in a build without CUDA.
+#include "gaugeblock/gpu/runtime/device.h"
+
+namespace gaugeblock::gpu {
+
+std::unique_ptr<Device> open_cuda_device(int) {
+  throw NoDevice("no CUDA device: this build has no CUDA backend (no CUDA compiler was found, or GAUGEBLOCK_CUDA is off)");
+}
+
+}  // namespace gaugeblock::gpu
