@@ -216,6 +216,16 @@ pose proof (du_mono m m' Hm); pose proof (du_ge0 m).
 assert (c * du m <= c' * du m') by (apply Rmult_le_compat; lra). lra.
 Qed.
 
+Lemma weak_m x a r m c y m' c' : cv x a r m c y -> (m <= m')%nat -> c <= c' -> cv x a r m' c' y.
+Proof.
+intros H Hm Hc; pose proof (cv_c_ge0 _ _ _ _ _ _ H); pose proof (rho_pow_ge1 m).
+eapply weak_cv; [exact H | apply Rle_refl | exact Hm | exact Hc |].
+destruct H as (_ & _ & H & _); eapply Rle_trans; [exact H|].
+apply Rmult_le_compat; [lra | lra | exact Hc | now apply rho_pow_mono].
+Qed.
+Lemma weak_r x a r m c y r' : cv x a r m c y -> r <= r' -> r' <= c * rho ^ m -> cv x a r' m c y.
+Proof. intros; eapply weak_cv; eauto; lra. Qed.
+
 Theorem near_cv x a r m c y z : cv x a r m c y -> near y z -> eta <= c * e ->
   cv x a (rho * r) (S m) c z.
 Proof.
