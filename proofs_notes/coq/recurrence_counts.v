@@ -5,17 +5,13 @@
    initial state has age t.  [F n aw a0 t] is the sum of the absolute terms, a term of age a
    multiplied by rho^(n a): "a term of age a is rounded n a times".
 
-   Main results (a: age, L: length of a block, D: length of the dot product with q)
+   Main results (a: age, L: length of a block)
      sequential_state_count         2a + 3
-     sequential_output_count        2a + D + 3
      masked_attention_state_count   a + t + 2
-     masked_attention_output_count  a + t + D + 2
      chunked_state_count            a + a/C + C + 3
-     chunked_output_count           a + a/C + 2C + D + 2
      scan_state_count               a + depth + 3
-     scan_output_count              a + depth + D + 3
      any_order_state_count          a + t + 3        any mixture of the above, any blocks
-     any_order_output_count         a + t + D + 3
+   The outputs are in output_counts.v.
    Every sum and product may be taken in any order and tree (products of gates: neighbours
    only), with or without fused multiply-add.  A zero that a program does not add, or a one
    that it does not multiply by, is a rounding with no error: [near_refl].                 *)
