@@ -52,13 +52,13 @@ inline RoundingCount chunked_state(Index t, Index chunk) {
 inline RoundingCount scan_output(Index t, Index dot) { return {1, 2 * ceil_log2(t) + static_cast<double>(dot + 4)}; }
 inline RoundingCount scan_state(Index t) { return {1, 2 * ceil_log2(t) + 4}; }
 
-// claim: recurrence.any_order.output, recurrence.any_order.state
-inline RoundingCount any_order_output(Index t, Index dot) { return {0, static_cast<double>(2 * t + dot + 4)}; }
-inline RoundingCount any_order_state(Index t) { return {0, static_cast<double>(2 * t + 4)}; }
-
 // claim: recurrence.prefix_product.output, recurrence.prefix_product.state (inside the range of the closed form)
 inline RoundingCount prefix_product_output(Index t, Index dot) { return {0, static_cast<double>(3 * t + dot + 3)}; }
 inline RoundingCount prefix_product_state(Index t) { return {0, static_cast<double>(3 * t + 3)}; }
+
+// claim: recurrence.any_form.output, recurrence.any_form.state: any of the forms above
+inline RoundingCount any_form_output(Index t, Index dot) { return {0, static_cast<double>(3 * t + dot + 4)}; }
+inline RoundingCount any_form_state(Index t) { return {0, static_cast<double>(3 * t + 4)}; }
 
 /// H / η, the collected underflow of a result at step t (claim: recurrence.underflow). `window` is Γ, the largest
 /// |Π gate| over windows, at least 1; `norm_q` is ‖q‖₁ (0 for a state, with dot = 1); `sources` is

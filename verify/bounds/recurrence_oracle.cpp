@@ -303,8 +303,8 @@ class RecurrenceOracle final : public Oracle {
     if (arithmetic.form == "scan") return is_y ? claims::scan_output(t, keys_) : claims::scan_state(t);
     if (arithmetic.form == "prefix_product" || arithmetic.form == "prefix_product_segmented")
       return is_y ? claims::prefix_product_output(t, keys_) : claims::prefix_product_state(t);
-    if (arithmetic.form == "any_order")
-      return is_y ? claims::any_order_output(t, keys_) : claims::any_order_state(t);
+    if (arithmetic.form == "any_form")
+      return is_y ? claims::any_form_output(t, keys_) : claims::any_form_state(t);
     throw std::logic_error("no bound of the recurrence is known for '" + arithmetic.form + "'");
   }
 
@@ -367,7 +367,7 @@ class RecurrenceOracle final : public Oracle {
   }
 
   void compute_likely(const Arithmetic& arithmetic) {
-    if (arithmetic.form == "any_order") return compute_likely_any_order(arithmetic);
+    if (arithmetic.form == "any_form") return compute_likely_any_form(arithmetic);
     OutputBuffers<MonteCarlo> buffers(view_);
     MonteCarlo::seed(hash_text(problem_.case_text + arithmetic.form));
     run_form(arithmetic, view_, buffers.view);
@@ -391,10 +391,11 @@ class RecurrenceOracle final : public Oracle {
   }
 
   /// An implementation of unknown form may be as good as the worst of the forms.
-  void compute_likely_any_order(const Arithmetic& arithmetic) {
+  void compute_likely_any_form(const Arithmetic& arithmetic) {
     for (const std::string output : {"y", "final_state"}) {
       std::vector<double> limit(expected_.at(output).size(), 0);
-      for (const std::string form : {"sequential", "masked_attention", "chunked", "scan"}) {
+      for (const std::string form : {"sequential", "masked_attention", "chunked", "scan", "prefix_product"}) {
+        if (form == "prefix_product" && recurrence::prefix_product_declines(view_)) continue;
         Arithmetic one = arithmetic;
         one.form = form;
         one.chunk = form == "chunked" ? recurrence::default_chunk : 0;

@@ -14,7 +14,7 @@ namespace gaugeblock {
 /// Bounds are computed from a problem and this model, never from a variant's output.
 struct Arithmetic {
   /// The reference form (of the same operation) whose operations are performed, in any order of each sum;
-  /// "any_order" when nothing is known.
+  /// "any_form" when nothing is known.
   std::string form;
   Index chunk = 0;                ///< recurrence.chunked: steps in a chunk
   double exp_error = 0;           ///< axial: relative error of exp, in units of u = 2^-24
@@ -24,8 +24,15 @@ struct Arithmetic {
   auto operator<=>(const Arithmetic&) const = default;
 };
 
+/// The arithmetic of an implementation nothing is known about, but that it computes in float32.
+Arithmetic unknown_arithmetic(Operation operation);
+
 /// "float32 sequential", "float32 chunked(16)": what `gaugeblock list` prints.
 std::string arithmetic_text(const Arithmetic& arithmetic);
+
+/// How far the claim behind a proved bound is established: "proved", "tested" or "assumed".
+/// Throws std::logic_error for a claim nobody has stated.
+std::string claim_status(const std::string& claim);
 
 /// What a variant promises beyond its bound. Every promise is checked by a bitwise relation.
 struct Promises {

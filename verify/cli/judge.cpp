@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+#include <limits>
+#include <memory>
+
+#include "gaugeblock/verify/bounds/likely.h"
+#include "gaugeblock/verify/cases/errors.h"
+#include "gaugeblock/verify/cli/commands.h"
+#include "gaugeblock/verify/files/problem_file.h"
+#include "gaugeblock/verify/report/json.h"
+#include "gaugeblock/verify/report/table.h"
+
+namespace gaugeblock {
+namespace {
+
+struct Options {
+  std::string input, actual;
+  bool proved_only = false, json = false;
+};
+
+/// Judges by the golden values of a file: no oracle is needed.
+Verdict judge_by_golden(const GoldenData& golden, const Outputs& outputs, Limits limits) {
+  Verdict verdict;
+  for (const auto& [output, tensor] : outputs) {
+    const GoldenValues& values = golden.at(output);
+    std::vector<double> likely(values.sigma.size());
+    for (std::size_t e = 0; e < likely.size(); ++e)
+      likely[e] = limits == Limits::proved_only ? std::numeric_limits<double>::infinity()
+                                                : likely_sigmas * values.sigma[e];
+    verdict.merge(judge_tensor({output, tensor.shape, tensor.values(), values.expected, values.bound, likely}, limits));
+  }
+  return verdict;
+}
+
+int run_judge(const Options& options) {
+  const Limits limits = options.proved_only ? Limits::proved_only : Limits::proved_and_likely;
+  const SafetensorsFile file = read_safetensors(options.input);
+  const Problem problem = read_problem(file);
+  const Outputs outputs = read_outputs(read_safetensors(options.actual), problem);
+  const GoldenData golden = read_golden(file, problem);
+  bool is_golden = true;
+  for (const auto& [output, tensor] : outputs) is_golden = is_golden && golden.contains(output);
+  Verdict verdict;
+  if (is_golden) {
+    verdict = judge_by_golden(golden, outputs, limits);
+  } else {
+    const std::unique_ptr<Oracle> oracle = make_oracle(problem);
+    verdict = judge_outputs(problem, *oracle, outputs, unknown_arithmetic(problem.operation), limits);
+  }
+  if (options.json)
+    fmt::print("{}\n", verdict_json(verdict).dump(2));
+  else
+    fmt::print("{}", verdict_text(verdict));
+  switch (verdict.outcome) {
+    case Outcome::pass: return exit_pass;
+    case Outcome::vacuous: return exit_nothing;
+    case Outcome::error: return exit_device;
+    default: return exit_verdict;
+  }
+}
+
+}  // namespace
+
+AddedCommand add_judge(CLI::App& program) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = program.add_subcommand("judge", "Judge the outputs of any implementation, from a file.");
+  app->add_option("--input", options->input, "safetensors file with the inputs, golden values where it has them")
+      ->required();
+  app->add_option("--actual", options->actual, "safetensors file with the outputs to judge")->required();
+  app->add_flag("--proved-only", options->proved_only, "judge by the proved bound alone");
+  app->add_flag("--json", options->json, "JSON on stdout");
+  return {app, [options] { return run_judge(*options); }};
+}
+
+}  // namespace gaugeblock

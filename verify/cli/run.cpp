@@ -1,0 +1,50 @@
+#include <fmt/format.h>
+#include <memory>
+
+#include "gaugeblock/verify/cases/errors.h"
+#include "gaugeblock/verify/cli/commands.h"
+#include "gaugeblock/verify/files/problem_file.h"
+#include "gaugeblock/verify/variants/variant.h"
+#include "gaugeblock/verify/verdict/checked_run.h"
+
+namespace gaugeblock {
+namespace {
+
+struct Options {
+  std::string variant, backend = "cpu", input, output;
+};
+
+int run_run(const Options& options) {
+  const SafetensorsFile file = read_safetensors(options.input);
+  const Problem problem = read_problem(file);
+  const std::vector<Variant> variants = select_variants(problem.operation, options.variant, options.backend);
+  if (variants.size() > 1)
+    throw InputError(fmt::format("--variant '{}' names {} variants of {} on '{}': name one", options.variant,
+                                 variants.size(), name(problem.operation), options.backend));
+  const Variant& variant = variants.front();
+  if (const std::optional<std::string> reason = variant.declines(problem))
+    throw NothingToJudge(fmt::format("{} declines the problem: {}", variant.name, *reason));
+  const CheckedRun run = run_checked(variant, problem);
+  if (!run.error.empty()) throw DeviceFailure(fmt::format("{} failed: {}", variant.name, run.error));
+  if (!run.broken.empty()) throw DeviceFailure(fmt::format("{} broke a run property: {}", variant.name, run.broken));
+  SafetensorsFile result;
+  result.metadata = problem_file(problem).metadata;
+  result.metadata["gaugeblock.claim"] = variant.claim;
+  add_outputs(result, run.outputs);
+  write_safetensors(result, options.output);
+  return exit_pass;
+}
+
+}  // namespace
+
+AddedCommand add_run(CLI::App& program) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = program.add_subcommand("run", "Run one variant on the problem in a file.");
+  app->add_option("--variant", options->variant, "name of the variant")->required();
+  app->add_option("--backend", options->backend, "cpu, simt or cuda");
+  app->add_option("--input", options->input, "safetensors file with the inputs")->required();
+  app->add_option("--output", options->output, "safetensors file to write")->required();
+  return {app, [options] { return run_run(*options); }};
+}
+
+}  // namespace gaugeblock

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <memory>
+#include <thread>
+#include <unistd.h>
+
+#include "gaugeblock/verify/cases/errors.h"
+#include "gaugeblock/verify/cli/commands.h"
+#include "gaugeblock/verify/report/json.h"
+#include "gaugeblock/verify/report/table.h"
+
+namespace gaugeblock {
+namespace {
+
+struct Options {
+  std::string op, variant = "*", backend = "cpu", report_folder;
+  std::optional<std::uint64_t> cases;
+  std::optional<double> seconds;
+  std::uint64_t seed = 1;
+  std::vector<std::string> given;
+  unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
+  bool json = false;
+};
+
+/// A progress line on a terminal; nothing when stderr is piped.
+std::function<void(std::uint64_t, std::uint64_t)> progress_line() {
+  if (isatty(STDERR_FILENO) == 0) return {};
+  auto last = std::make_shared<std::chrono::steady_clock::time_point>();
+  return [last](std::uint64_t done, std::uint64_t of) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - *last < std::chrono::milliseconds(100) && done != of) return;
+    *last = now;
+    if (of == 0) {
+      fmt::print(stderr, "\r{} cases", done);
+    } else {
+      constexpr std::uint64_t width = 40;
+      const std::uint64_t filled = done * width / of;
+      fmt::print(stderr, "\r[{:#<{}}{:.<{}}] {}/{} cases", "", filled, "", width - filled, done, of);
+    }
+    if (done == of) fmt::print(stderr, "\n");
+  };
+}
+
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw InputError(fmt::format("cannot write the report to '{}'", path.string()));
+}
+
+int run_verify(const Options& options) {
+  if (options.cases && options.seconds) throw InputError("--cases and --time exclude each other: give one of them");
+  if (options.jobs == 0) throw InputError("--jobs must be at least 1, found 0");
+  if (options.seconds && !(*options.seconds > 0))
+    throw InputError(fmt::format("--time must be above 0 seconds, found {}", *options.seconds));
+  std::optional<Operation> operation;
+  if (!options.op.empty()) operation = parse_operation(options.op);
+
+  CampaignOptions campaign;
+  for (const std::string& text : options.given) campaign.given.push_back(parse_case(text));
+  if (!campaign.given.empty()) {
+    for (const Case& c : campaign.given) {
+      if (operation && operation_of(c) != *operation)
+        throw InputError(fmt::format("--op is {}, but the case is one of {}: '{}'", name(*operation),
+                                     name(operation_of(c)), print_case(c)));
+      if (!operation) operation = operation_of(c);
+    }
+  }
+  const std::vector<Variant> variants = select_variants(operation, options.variant, options.backend);
+  for (const Operation each : {Operation::recurrence, Operation::axial})
+    if (std::any_of(variants.begin(), variants.end(), [each](const Variant& v) { return v.operation == each; }))
+      campaign.operations.push_back(each);
+  campaign.seed = options.seed;
+  if (options.cases) campaign.cases = *options.cases;
+  campaign.seconds = options.seconds;
+  campaign.jobs = options.jobs;
+  campaign.progress = progress_line();
+  const CampaignReport report = run_campaign(variants, campaign);
+
+  const std::string json = campaign_json(report).dump(2) + "\n";
+  const std::string table = campaign_table(report);
+  if (!options.report_folder.empty()) {
+    std::error_code failure;
+    std::filesystem::create_directories(options.report_folder, failure);
+    if (failure) throw InputError(fmt::format("cannot make the report folder '{}': {}", options.report_folder,
+                                              failure.message()));
+    write_text(std::filesystem::path(options.report_folder) / "report.json", json);
+    write_text(std::filesystem::path(options.report_folder) / "report.txt", table);
+  }
+  fmt::print("{}", options.json ? json : table);
+  const std::array<std::uint64_t, 6> count = report.count();
+  const auto of = [&count](Outcome outcome) { return count[static_cast<std::size_t>(outcome)]; };
+  if (of(Outcome::fail) + of(Outcome::suspect) > 0) return exit_verdict;
+  if (of(Outcome::error) > 0) return exit_device;
+  if (of(Outcome::pass) == 0)
+    throw NothingToJudge(fmt::format("nothing was judged: {} vacuous, {} unsupported", of(Outcome::vacuous),
+                                     of(Outcome::unsupported)));
+  return exit_pass;
+}
+
+}  // namespace
+
+AddedCommand add_verify(CLI::App& program) {
+  auto options = std::make_shared<Options>();
+  CLI::App* app = program.add_subcommand("verify", "Judge variants on generated problems.");
+  app->add_option("--op", options->op, "recurrence or axial; both when left out");
+  app->add_option("--variant", options->variant, "name or shell pattern");
+  app->add_option("--backend", options->backend, "cpu, simt, cuda or all");
+  app->add_option("--cases", options->cases, "number of generated cases (1000)");
+  app->add_option("--time", options->seconds, "instead: seconds during which cases start");
+  app->add_option("--seed", options->seed, "seed of the campaign (1)");
+  app->add_option("--case", options->given, "this case instead of generated ones, with every relation");
+  app->add_option("--report", options->report_folder, "folder for report.json and report.txt");
+  app->add_option("--jobs", options->jobs, "threads (all cores)");
+  app->add_flag("--json", options->json, "JSON on stdout instead of the table");
+  return {app, [options] { return run_verify(*options); }};
+}
+
+}  // namespace gaugeblock

@@ -1,0 +1,290 @@
+#include "gaugeblock/verify/report/campaign.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "gaugeblock/verify/cases/errors.h"
+#include "gaugeblock/verify/relations/relation.h"
+#include "gaugeblock/verify/verdict/checked_run.h"
+
+namespace gaugeblock {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+// A few relations a case: over a campaign every relation meets every family many times.
+constexpr std::size_t relations_per_case = 3;
+
+std::size_t slot(Outcome outcome) { return static_cast<std::size_t>(outcome); }
+
+std::uint64_t hash_text(const std::string& text) {  // FNV-1a
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
+std::string describe(const Verdict& verdict) {
+  const Finding& at = verdict.worst;
+  return fmt::format("{}[{}] is {:.9g}, expected {:.9g}: off by {:.3g}, proved bound {:.3g}, likely limit {:.3g}",
+                     at.tensor, fmt::join(at.index, ","), at.actual, at.expected, std::abs(at.actual - at.expected),
+                     at.bound, at.sigma * 8);
+}
+
+void fail(CaseVerdict& result, Outcome outcome, std::string reason, std::string message) {
+  result.verdict.outcome = outcome;
+  result.verdict.reason = std::move(reason);
+  result.message = std::move(message);
+}
+
+/// The run, its properties, its bounds and its relations. `outputs` receives the outputs of a passing run.
+CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle& oracle, RelationEffort effort,
+                          std::optional<Outputs>& outputs) {
+  CaseVerdict result;
+  if (const std::optional<std::string> reason = variant.declines(problem)) {
+    fail(result, Outcome::unsupported, *reason, *reason);
+    return result;
+  }
+  CheckedRun run = run_checked(variant, problem);
+  if (!run.error.empty()) {
+    fail(result, Outcome::error, "error", run.error);
+    return result;
+  }
+  result.verdict = judge_outputs(problem, oracle, run.outputs, variant.arithmetic);
+  if (!run.broken.empty()) {
+    fail(result, Outcome::fail, "run property", run.broken);
+    return result;
+  }
+  if (result.verdict.outcome == Outcome::fail || result.verdict.outcome == Outcome::suspect) {
+    result.message = describe(result.verdict);
+    return result;
+  }
+
+  const std::vector<Relation>& relations = relations_of(problem.operation);
+  const std::uint64_t seed = hash_text(problem.case_text);
+  const std::size_t count = effort == RelationEffort::all ? relations.size() : relations_per_case;
+  for (std::size_t i = 0; i < std::min(count, relations.size()); ++i) {
+    const Relation& relation = relations[(seed % relations.size() + i) % relations.size()];
+    try {
+      const RelationResult checked = relation.check({variant, problem, oracle, run.outputs, seed});
+      if (checked.kind != RelationResult::Kind::broken) continue;
+      fail(result, Outcome::fail, "relation " + relation.name, checked.message + " (" + relation.identity + ")");
+      return result;
+    } catch (const std::exception& failure) {
+      fail(result, Outcome::error, "relation " + relation.name, failure.what());
+      return result;
+    }
+  }
+  outputs = std::move(run.outputs);
+  return result;
+}
+
+// Two correct results lie within the sum of their bounds: |a - b| <= bound_a + bound_b, whatever the truth is. So the
+// intervals [a - bound, a + bound] of all variants have a point in common, element by element.
+void check_agreement(const std::vector<const Variant*>& variants, Oracle& oracle,
+                     const std::vector<std::optional<Outputs>>& outputs, std::vector<CaseVerdict>& results) {
+  std::set<std::string> names;
+  for (const std::optional<Outputs>& some : outputs)
+    if (some)
+      for (const auto& [name, tensor] : *some) names.insert(name);
+  for (const std::string& name : names) {
+    std::vector<double> highest_low;
+    std::vector<double> lowest_high;
+    std::vector<std::size_t> low_by;
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      if (!outputs[i] || !outputs[i]->contains(name)) continue;
+      const std::vector<float> actual = outputs[i]->at(name).values();
+      const std::vector<double>& bound = oracle.proved(name, variants[i]->arithmetic);
+      highest_low.resize(actual.size(), -infinity);
+      lowest_high.resize(actual.size(), infinity);
+      low_by.resize(actual.size(), i);
+      for (std::size_t e = 0; e < actual.size(); ++e) {
+        if (!(bound[e] < infinity)) continue;
+        if (double(actual[e]) - bound[e] > highest_low[e]) {
+          highest_low[e] = double(actual[e]) - bound[e];
+          low_by[e] = i;
+        }
+        lowest_high[e] = std::min(lowest_high[e], double(actual[e]) + bound[e]);
+        if (highest_low[e] <= lowest_high[e]) continue;
+        fail(results[i], Outcome::fail, "disagreement",
+             fmt::format("{} element {}: {} and {} differ by more than both bounds allow", name, e, variants[i]->name,
+                         variants[low_by[e]]->name));
+        return;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::uint64_t VariantSummary::supported() const {
+  return count[slot(Outcome::pass)] + count[slot(Outcome::vacuous)] + count[slot(Outcome::suspect)] +
+         count[slot(Outcome::fail)] + count[slot(Outcome::error)];
+}
+
+std::array<std::uint64_t, 6> CampaignReport::count() const {
+  std::array<std::uint64_t, 6> sum{};
+  for (const VariantSummary& variant : variants)
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += variant.count[i];
+  return sum;
+}
+
+bool CampaignReport::all_pass() const {
+  const std::array<std::uint64_t, 6> sum = count();
+  return sum[slot(Outcome::suspect)] + sum[slot(Outcome::fail)] + sum[slot(Outcome::error)] == 0;
+}
+
+std::string repeat_command(const Variant& variant, const std::string& case_text) {
+  return fmt::format("gaugeblock verify --op {} --backend {} --variant {} --case '{}'", name(variant.operation),
+                     variant.backend, variant.name, case_text);
+}
+
+std::vector<CaseVerdict> check_case(const std::vector<const Variant*>& variants, const Case& c,
+                                    RelationEffort effort) {
+  std::vector<CaseVerdict> results(variants.size());
+  try {
+    const Problem problem = make_problem(c);
+    const std::unique_ptr<Oracle> oracle = make_oracle(problem);
+    std::vector<std::optional<Outputs>> outputs(variants.size());
+    for (std::size_t i = 0; i < variants.size(); ++i)
+      results[i] = check_variant(*variants[i], problem, *oracle, effort, outputs[i]);
+    check_agreement(variants, *oracle, outputs, results);
+  } catch (const InputError&) {
+    throw;  // the case itself is not possible: the caller gave it
+  } catch (const std::exception& failure) {
+    for (CaseVerdict& result : results) fail(result, Outcome::error, "error", failure.what());
+  }
+  return results;
+}
+
+Case shrink(const Variant& variant, const Case& c) {
+  const auto is_wrong = [&variant](const Case& candidate) {
+    try {
+      const Outcome outcome = check_case({&variant}, candidate, RelationEffort::all).front().verdict.outcome;
+      return outcome == Outcome::fail || outcome == Outcome::suspect || outcome == Outcome::error;
+    } catch (const InputError&) {
+      return false;
+    }
+  };
+  Case simplest = c;
+  // Every step makes the case strictly simpler; the limit only keeps a slow variant from shrinking for hours.
+  for (int tries = 0; tries < 2000;) {
+    bool found = false;
+    for (const Case& candidate : simpler(simplest)) {
+      if (++tries >= 2000) break;
+      if (!is_wrong(candidate)) continue;
+      simplest = candidate;
+      found = true;
+      break;
+    }
+    if (!found) break;
+  }
+  return simplest;
+}
+
+CampaignReport run_campaign(const std::vector<Variant>& variants, const CampaignOptions& options) {
+  CampaignReport report;
+  report.seed = options.seed;
+  for (const Variant& variant : variants) {
+    VariantSummary summary{};
+    summary.operation = variant.operation;
+    summary.name = variant.name;
+    summary.backend = variant.backend;
+    report.variants.push_back(summary);
+  }
+  const auto started = std::chrono::steady_clock::now();
+  const auto seconds_since_start = [started] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  };
+  const std::uint64_t total = options.given.empty() ? options.cases : options.given.size();
+
+  struct Found {
+    std::uint64_t index;
+    Case c;
+  };
+  std::vector<std::optional<Found>> first_failure(variants.size());
+  std::vector<std::uint64_t> worst_index(variants.size(), 0);
+  std::mutex mutex;
+  std::exception_ptr thrown;
+  std::atomic<std::uint64_t> next{0};
+
+  const auto work = [&] {
+    try {
+      while (true) {
+        const std::uint64_t index = next.fetch_add(1);
+        const bool out_of_time = options.given.empty() && options.seconds && seconds_since_start() > *options.seconds;
+        if (out_of_time || ((options.given.size() > 0 || !options.seconds) && index >= total)) return;
+        const Operation operation = options.given.empty()
+                                        ? options.operations[index % options.operations.size()]
+                                        : operation_of(options.given[index]);
+        const Case c = options.given.empty()
+                           ? campaign_case(operation, options.seed, index / options.operations.size())
+                           : options.given[index];
+        std::vector<const Variant*> chosen;
+        std::vector<std::size_t> position;
+        for (std::size_t i = 0; i < variants.size(); ++i)
+          if (variants[i].operation == operation) {
+            chosen.push_back(&variants[i]);
+            position.push_back(i);
+          }
+        const std::vector<CaseVerdict> results =
+            check_case(chosen, c, options.given.empty() ? RelationEffort::some : RelationEffort::all);
+
+        const std::lock_guard lock(mutex);
+        ++report.cases;
+        for (const auto& [key, family] : families(c)) ++report.families[std::string(name(operation)) + " " + key][family];
+        for (std::size_t i = 0; i < results.size(); ++i) {
+          const std::size_t v = position[i];
+          const Verdict& verdict = results[i].verdict;
+          VariantSummary& summary = report.variants[v];
+          ++summary.count[slot(verdict.outcome)];
+          summary.elements += static_cast<std::uint64_t>(verdict.compared);
+          summary.vacuous_elements += static_cast<std::uint64_t>(verdict.vacuous_elements);
+          summary.worst_likely_ratio = std::max(summary.worst_likely_ratio, verdict.worst_likely_ratio);
+          const bool is_worse = verdict.worst_ratio > summary.worst_ratio ||
+                                (verdict.worst_ratio == summary.worst_ratio && index < worst_index[v]);
+          if (verdict.compared > 0 && (summary.worst_case.empty() || is_worse)) {
+            summary.worst_ratio = verdict.worst_ratio;
+            summary.worst_case = print_case(c);
+            worst_index[v] = index;
+          }
+          const bool is_wrong = verdict.outcome == Outcome::fail || verdict.outcome == Outcome::suspect ||
+                                verdict.outcome == Outcome::error;
+          if (is_wrong && (!first_failure[v] || index < first_failure[v]->index)) first_failure[v] = Found{index, c};
+        }
+        if (options.progress) options.progress(report.cases, options.seconds ? 0 : total);
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!thrown) thrown = std::current_exception();
+      next = total;  // the others stop after the case they are at
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned job = 1; job < std::max(1U, options.jobs); ++job) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  if (thrown) std::rethrow_exception(thrown);
+
+  for (std::size_t v = 0; v < variants.size(); ++v) {
+    if (!first_failure[v]) continue;
+    const Case simplest = shrink(variants[v], first_failure[v]->c);
+    Failure failure;
+    failure.variant = variants[v].name;
+    failure.backend = variants[v].backend;
+    failure.operation = variants[v].operation;
+    failure.result = check_case({&variants[v]}, simplest, RelationEffort::all).front();
+    failure.found_in = print_case(first_failure[v]->c);
+    failure.simplest = print_case(simplest);
+    failure.command = repeat_command(variants[v], failure.simplest);
+    report.failures.push_back(std::move(failure));
+  }
+  return report;
+}
+
+}  // namespace gaugeblock

@@ -1,0 +1,97 @@
+#include "gaugeblock/verify/report/json.h"
+
+#include <cmath>
+#include <limits>
+
+namespace gaugeblock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void add_counts(Json& json, const std::array<std::uint64_t, 6>& count) {
+  for (const Outcome outcome : {Outcome::pass, Outcome::suspect, Outcome::fail, Outcome::vacuous,
+                                Outcome::unsupported, Outcome::error})
+    json[std::string(name(outcome))] = count[static_cast<std::size_t>(outcome)];
+}
+
+}  // namespace
+
+Json number(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+double ratio_number(double ratio) { return std::isfinite(ratio) ? ratio : std::numeric_limits<double>::max(); }
+
+Json list_json(const std::vector<Variant>& variants) {
+  Json list = Json::array();
+  for (const Variant& variant : variants) {
+    Json* entry = nullptr;
+    for (Json& other : list)
+      if (other["name"] == variant.name && other["op"] == std::string(name(variant.operation))) entry = &other;
+    if (entry != nullptr) {
+      (*entry)["backends"].push_back(variant.backend);
+      continue;
+    }
+    list.push_back({{"name", variant.name},
+                    {"op", std::string(name(variant.operation))},
+                    {"backends", Json::array({variant.backend})},
+                    {"summary", variant.summary},
+                    {"claim", variant.claim},
+                    {"claim_status", claim_status(variant.claim)},
+                    {"arithmetic", arithmetic_text(variant.arithmetic)}});
+  }
+  return list;
+}
+
+Json campaign_json(const CampaignReport& report) {
+  Json json;
+  json["summary"]["cases"] = report.cases;
+  add_counts(json["summary"], report.count());
+  json["summary"]["seed"] = report.seed;
+  json["variants"] = Json::array();
+  for (const VariantSummary& variant : report.variants) {
+    Json entry;
+    entry["name"] = variant.name;
+    entry["op"] = std::string(name(variant.operation));
+    entry["backend"] = variant.backend;
+    add_counts(entry, variant.count);
+    entry["worst_ratio"] = ratio_number(variant.worst_ratio);
+    entry["worst_likely_ratio"] = ratio_number(variant.worst_likely_ratio);
+    entry["worst_case"] = variant.worst_case;
+    entry["elements"] = variant.elements;
+    entry["vacuous_elements"] = variant.vacuous_elements;
+    json["variants"].push_back(entry);
+  }
+  json["failures"] = Json::array();
+  for (const Failure& failure : report.failures)
+    json["failures"].push_back({{"name", failure.variant},
+                                {"op", std::string(name(failure.operation))},
+                                {"backend", failure.backend},
+                                {"outcome", std::string(name(failure.result.verdict.outcome))},
+                                {"reason", failure.result.verdict.reason},
+                                {"message", failure.result.message},
+                                {"found_in", failure.found_in},
+                                {"simplest", failure.simplest},
+                                {"command", failure.command}});
+  json["families"] = report.families;
+  return json;
+}
+
+Json verdict_json(const Verdict& verdict) {
+  return {{"outcome", std::string(name(verdict.outcome))},
+          {"reason", verdict.reason},
+          {"worst_ratio", ratio_number(verdict.worst_ratio)},
+          {"worst_likely_ratio", ratio_number(verdict.worst_likely_ratio)},
+          {"tensor", verdict.worst.tensor},
+          {"index", verdict.worst.index},
+          {"actual", number(verdict.worst.actual)},
+          {"expected", number(verdict.worst.expected)},
+          {"bound", number(verdict.worst.bound)},
+          {"sigma", number(verdict.worst.sigma)},
+          {"compared", verdict.compared},
+          {"vacuous_elements", verdict.vacuous_elements}};
+}
+
+}  // namespace gaugeblock
