@@ -1,20 +1,12 @@
 #include "gaugeblock/verify/cases/case.h"
 
+#include <optional>
 #include <ostream>
 
 #include "gaugeblock/verify/cases/case_text.h"
 #include "gaugeblock/verify/cases/random.h"
 
 namespace gaugeblock {
-
-// What axial_case.h provides.
-AxialCase axial_case_from(const CaseText& text);
-CaseText case_text(const AxialCase& c);
-Problem make_problem(const AxialCase& c);
-std::vector<AxialCase> simpler(const AxialCase& c);
-std::vector<std::pair<std::string, std::string>> families(const AxialCase& c);
-double work(const AxialCase& c);
-AxialCase draw_axial_case(Draw& draw, double largest_work);
 
 namespace {
 
@@ -89,12 +81,15 @@ void showValue(const Case& c, std::ostream& out) {
 
 Case campaign_case(Operation operation, std::uint64_t seed, std::uint64_t index) {
   Draw draw(seed, index);
-  if (operation == Operation::recurrence && index < opening_recurrence_cases().size()) {
-    RecurrenceCase opening = opening_recurrence_cases()[index];
-    opening.seed = static_cast<std::uint64_t>(draw.between(1, 999'999));
-    return opening;
-  }
-  return draw_case(operation, draw, largest_campaign_work);
+  const auto opening = [&](const auto& cases) -> std::optional<Case> {
+    if (index >= cases.size()) return std::nullopt;
+    auto c = cases[static_cast<std::size_t>(index)];
+    c.seed = static_cast<std::uint64_t>(draw.between(1, 999'999));
+    return c;
+  };
+  const std::optional<Case> opened = operation == Operation::recurrence ? opening(opening_recurrence_cases())
+                                                                        : opening(opening_axial_cases());
+  return opened ? *opened : draw_case(operation, draw, largest_campaign_work);
 }
 
 }  // namespace gaugeblock

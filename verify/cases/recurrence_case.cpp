@@ -454,9 +454,11 @@ std::vector<RecurrenceCase> simpler(const RecurrenceCase& c) {
     if (changed != c && std::find(cases.begin(), cases.end(), changed) == cases.end())
       cases.push_back(changed);
   };
+  // The smallest extents by themselves, since a fault need not show at every extent on the way down to them.
   const auto extent = [&](Index RecurrenceCase::*member, Index least) {
     const Index now = c.*member;
-    for (const Index smaller : {least, now / 2, now - now / 4, now - 1})
+    for (const Index smaller :
+         {Index{0}, Index{1}, Index{2}, Index{3}, Index{4}, now / 2, now - now / 4, now - 1})
       if (smaller >= least && smaller < now) with(member, smaller);
   };
   extent(&RecurrenceCase::B, 1);
