@@ -5,7 +5,7 @@
    Main results
      sequential_output_count        2a + D + 3
      masked_attention_output_count  a + t + D + 2
-     chunked_output_count           a + a/C + 2C + D + 2
+     chunked_output_count           at most a + a/C + 2C + D + 2
      scan_output_count              a + depth + D + 3
      any_order_output_count         a + t + D + 3                                          *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation.
@@ -296,20 +296,35 @@ assert (H0 : forall i, (i < D)%nat -> holds i (fun _ => O) O 0 (s0 i)).
 eapply attention_holds; [exact Ht | exact H0 | exact H | | | lia | lia |]; intros a Ha; cbv beta; lia.
 Qed.
 
-Theorem chunked_output_count C c r sh y : (1 <= C)%nat -> (1 <= r <= C)%nat -> (c * C + r <= T)%nat ->
+Theorem chunked_output_count C c r sh y : (1 <= r <= C)%nat -> (C <= c * C + r <= T)%nat ->
   (forall i, (i < D)%nat -> chunk_states u eta g b (ki i) v (s0 i) C c (sh i)) ->
   attention (c * C) r sh y ->
-  holds_out (fun a => (a + a / C + 2 * C + D + 2)%nat) (2 * (c * C + r) + 2 * C + 2 * D + 2) (c * C + r) y.
+  exists n, (forall a, (a <= c * C + r)%nat -> (n a <= a + a / C + 2 * C + D + 2 /\ n a <= 2 * (c * C + r) + D + 3)%nat)
+    /\ holds_out n (2 * (c * C + r) + 2 * D + 3) (c * C + r) y.
 Proof.
-intros HC Hr Ht H Ha.
-assert (cC : (c <= c * C)%nat) by nia.
-assert (Hs : forall i, (i < D)%nat -> holds i (fun a => (a + a / C + C + 2)%nat) (c * C + c + C + 2) (c * C) (sh i)).
-{ intros i I; apply (L12 chunk_states_holds _ _ _ _ _ _ (om_spec i I) (O0_spec i I)); [lia | lia | exact (H i I)]. }
-assert (Dv : forall a, (a / C <= a)%nat) by (intros; apply Nat.div_le_upper_bound; nia).
-eapply attention_holds; [exact Ht | exact Hs | exact Ha | | | lia | lia |]; intros a Ha'; cbv beta.
-- pose proof (Nat.div_le_mono a (a + r) C ltac:(lia) ltac:(lia)); lia.
-- lia.
-- specialize (Dv a); lia.
+intros Hr (HCt & Ht) H Ha; assert (HC : (1 <= C)%nat) by lia.
+destruct c as [|c].
+(* the first chunk: the carried state is the exact initial state *)
+- assert (H0 : forall i, (i < D)%nat -> holds i (fun _ => O) O (0 * C) (sh i)).
+  { intros i I; pose proof (H i I) as X; inversion X.
+    apply (L12 holds_exact _ _ _ _ _ _ (om_spec i I) (O0_spec i I)); lia. }
+  exists (fun a => a + r + D + 2)%nat; split; [intros a A; lia|].
+  eapply attention_holds; [exact Ht | exact H0 | exact Ha | | | lia | lia |]; intros a Ha'; cbv beta; lia.
+- set (c' := S c) in *.
+  assert (Hs : forall i, (i < D)%nat -> holds i (fun a => (a + a / C + C + 2)%nat) (c' * C + c' + C + 2) (c' * C) (sh i)).
+  { intros i I; apply (L12 chunk_states_holds _ _ _ _ _ _ (om_spec i I) (O0_spec i I)); [lia | lia | exact (H i I)]. }
+  assert (cC : (c' + C <= c' * C + 1)%nat) by (unfold c'; nia).
+  exists (fun a => if Nat.ltb a r then a + r + D + 2 else (a - r) + (a - r) / C + C + 2 + D + 2 * r)%nat.
+  assert (B : forall a, (a <= c' * C + r)%nat -> ((a - r) / C <= c')%nat).
+  { intros a A; pose proof (Nat.div_le_mono (a - r) (c' * C) C ltac:(lia) ltac:(lia)) as X.
+    rewrite Nat.div_mul in X by lia; exact X. }
+  split.
+  + intros a A; destruct (Nat.ltb_spec a r) as [X|X]; [lia|]; specialize (B a A).
+    pose proof (Nat.div_le_mono (a - r) a C ltac:(lia) ltac:(lia)); lia.
+  + eapply attention_holds; [exact Ht | exact Hs | exact Ha | | | lia | lia |]; intros a Ha'; cbv beta.
+    * destruct (Nat.ltb_spec (a + r) r); [lia|]; replace (a + r - r)%nat with a by lia; lia.
+    * destruct (Nat.ltb_spec a r); lia.
+    * destruct (Nat.ltb_spec a r); [lia|]; specialize (B a Ha'); lia.
 Qed.
 
 Theorem scan_output_count t d sh y : (t <= T)%nat ->

@@ -779,20 +779,27 @@ eapply block_holds; [exact IH | exact Cr | exact HC | exact Ht' | exact CU | exa
   rewrite div_step, E in Q by lia; lia.
 Qed.
 
-Theorem chunked_state_count C c r y : (1 <= C)%nat -> (1 <= r <= C)%nat -> (c * C + r <= T)%nat ->
-  chunked_state C c r y ->
-  holds (fun a => (a + a / C + C + 3)%nat) (2 * (c * C + r) + C + 4) (c * C + r) y.
+(* a sequence shorter than C is one chunk: take C = r then *)
+Lemma chunks_small C c r : (1 <= r <= C)%nat -> (C <= c * C + r)%nat -> (c + C <= c * C + r)%nat.
+Proof. intros; destruct c; nia. Qed.
+Lemma quotient_small C t : (1 <= C <= t)%nat -> (t / C + C <= t + 1)%nat.
 Proof.
-intros HC Hr Ht (sh & p & U & H & Cr & Lo & N).
-destruct (local_cv _ _ _ Ht Lo) as (L1 & CU).
-assert (cC : (c <= c * C)%nat) by nia.
-assert (Dv : forall a, (a / C <= a)%nat) by (intros; apply Nat.div_le_upper_bound; nia).
+intros H; pose proof (Nat.div_mod t C ltac:(lia)) as E; assert (1 <= t / C)%nat by (apply Nat.div_le_lower_bound; lia).
+nia.
+Qed.
+Theorem chunked_state_count C c r y : (1 <= r <= C)%nat -> (C <= c * C + r <= T)%nat ->
+  chunked_state C c r y ->
+  holds (fun a => (a + a / C + C + 3)%nat) (2 * (c * C + r) + 4) (c * C + r) y.
+Proof.
+intros Hr (HCt & Ht) (sh & p & U & H & Cr & Lo & N).
+destruct (local_cv _ _ _ Ht Lo) as (L1 & CU); assert (HC : (1 <= C)%nat) by lia.
+pose proof (chunks_small C c r Hr HCt) as Sc.
 pose proof (chunk_states_holds C c sh HC ltac:(lia) H) as H'.
 eapply block_holds; [exact H' | exact Cr | lia | exact Ht | exact CU | exact N | | | lia | lia |];
   intros a Ha; cbv beta.
 - pose proof (div_mono C a (a + r) ltac:(lia) HC); lia.
 - lia.
-- specialize (Dv a); lia.
+- pose proof (quotient_small C (c * C + r) ltac:(lia)); pose proof (div_mono C a (c * C + r) Ha HC); lia.
 Qed.
 
 (** *** Scan: any tree of depth d, then the initial state *)
