@@ -23,7 +23,7 @@ void launch_on_cuda(const char* name, const void* function, const simt::LaunchSh
 /// Refuses or fails as its record says.
 void finish_interpreted(LaunchContext& context, simt::LaunchRecord record);
 
-inline namespace GAUGEBLOCK_BACKEND {
+namespace GAUGEBLOCK_BACKEND {
 
 template <class... Parameters>
 struct Kernel {
@@ -62,4 +62,8 @@ void launch(const Kernel<Parameters...>& kernel, dim3 grid, dim3 block, std::siz
 }
 
 }  // namespace GAUGEBLOCK_BACKEND
+
+// One source sees one backend.
+using namespace GAUGEBLOCK_BACKEND;
+
 }  // namespace gaugeblock::gpu

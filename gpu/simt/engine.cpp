@@ -6,13 +6,11 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <boost/context/detail/fcontext.hpp>
 #include <cstring>
 #include <new>
 #include <string_view>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define GAUGEBLOCK_SIMT_ASAN 1
+#ifdef GAUGEBLOCK_SIMT_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -140,54 +138,43 @@ Engine::~Engine() {
 struct LaunchEnded {};
 
 struct Fiber {
-  /// Leaves the running context, keeping it in `*keep`, and continues `target`.
-  static void jump(void* target, void** keep) {
-    const auto from = boost::context::detail::jump_fcontext(target, keep);
-    *static_cast<void**>(from.data) = from.fctx;
-  }
   static void main(boost::context::detail::transfer_t from) {
     *static_cast<void**>(from.data) = from.fctx;
-    Engine& machine = engine();
-    arrived(machine, nullptr);
-    machine.run_lane();
-  }
-  static void arrived([[maybe_unused]] Engine& machine, [[maybe_unused]] void* fake_stack) {
-#ifdef GAUGEBLOCK_SIMT_ASAN
-    const void* stack = nullptr;
-    std::size_t bytes = 0;
-    __sanitizer_finish_switch_fiber(fake_stack, &stack, &bytes);
-    if (machine.from_scheduler_) {
-      machine.scheduler_stack_ = stack;
-      machine.scheduler_stack_bytes_ = bytes;
-      machine.from_scheduler_ = false;
-    }
-#endif
+    engine().arrived(nullptr);
+    engine().run_lane();
   }
 };
 
-void Engine::give_way(bool exits) {
-  if (ready_count_ == 0) {
-    to_scheduler(exits);
-    return;
+void Engine::arrived([[maybe_unused]] void* fake_stack) {
+#ifdef GAUGEBLOCK_SIMT_ASAN
+  const void* stack = nullptr;
+  std::size_t bytes = 0;
+  __sanitizer_finish_switch_fiber(fake_stack, &stack, &bytes);
+  if (from_scheduler_) {
+    scheduler_stack_ = stack;
+    scheduler_stack_bytes_ = bytes;
+    from_scheduler_ = false;
   }
+#endif
+}
+
+Engine::Jump Engine::leave(bool exits) {
+  if (ready_count_ == 0) return leave_for_scheduler(exits);
   Lane* self = lane_;
   Lane* next = pop_ready();
   lane_ = next;
 #ifdef GAUGEBLOCK_SIMT_ASAN
   __sanitizer_start_switch_fiber(exits ? nullptr : &self->fake_stack, next->stack, stack_bytes);
 #endif
-  Fiber::jump(next->context, &self->context);
-  Fiber::arrived(*this, self->fake_stack);
+  return {next->context, &self->context};
 }
 
-void Engine::to_scheduler(bool exits) {
+Engine::Jump Engine::leave_for_scheduler([[maybe_unused]] bool exits) {
   Lane* self = lane_;
-  (void)exits;
 #ifdef GAUGEBLOCK_SIMT_ASAN
   __sanitizer_start_switch_fiber(exits ? nullptr : &self->fake_stack, scheduler_stack_, scheduler_stack_bytes_);
 #endif
-  Fiber::jump(scheduler_, &self->context);
-  Fiber::arrived(*this, self->fake_stack);
+  return {scheduler_, &self->context};
 }
 
 void Engine::resume(Lane& lane) {
@@ -196,7 +183,8 @@ void Engine::resume(Lane& lane) {
   from_scheduler_ = true;
   __sanitizer_start_switch_fiber(&scheduler_fake_stack_, lane.stack, stack_bytes);
 #endif
-  Fiber::jump(lane.context, &scheduler_);
+  const auto from = boost::context::detail::jump_fcontext(lane.context, &scheduler_);
+  *static_cast<void**>(from.data) = from.fctx;
 #ifdef GAUGEBLOCK_SIMT_ASAN
   from_scheduler_ = false;
   __sanitizer_finish_switch_fiber(scheduler_fake_stack_, nullptr, nullptr);
@@ -214,8 +202,8 @@ void Engine::run_lane() {
     aborted_ = true;
   }
   // The catch blocks are left by now: the list of caught exceptions belongs to the host thread, not to the fiber.
-  if (aborted_) to_scheduler(true);
-  else give_way(true);
+  const Jump jump = aborted_ ? leave_for_scheduler(true) : leave(true);
+  boost::context::detail::jump_fcontext(jump.target, jump.keep);
   __builtin_unreachable();
 }
 
@@ -362,7 +350,11 @@ bool Engine::run_block() {
 #ifdef GAUGEBLOCK_SIMT_ASAN
     __asan_unpoison_memory_region(lane.stack, stack_bytes);  // frames of a launch that ended early
 #endif
-    lane.context = boost::context::detail::make_fcontext(lane.stack + stack_bytes, stack_bytes, &Fiber::main);
+    // Stacks lie whole pages apart; without a shift of their own all lanes' frames would fall into the same few sets
+    // of the processor's first cache.
+    const std::size_t shift = static_cast<std::size_t>(i) * 5 % 64 * 64;
+    lane.context =
+        boost::context::detail::make_fcontext(lane.stack + stack_bytes - shift, stack_bytes - shift, &Fiber::main);
     push_ready(lanes_[schedule_ == Schedule::reversed ? i : threads_ - 1 - i]);
   }
   while (done_ < threads_) {
@@ -385,7 +377,7 @@ bool Engine::run_block() {
 // ---------------------------------------------------------------------------------------------------------------
 // Meeting points
 
-std::uint64_t Engine::exchange(Operation operation, std::uint32_t mask, std::uint64_t value, int source, Site site) {
+bool Engine::arrive(Operation operation, std::uint32_t mask, std::uint64_t value, int source, Site site) {
   Lane& lane = *lane_;
   Warp& warp = *lane.warp;
   const int in_warp = lane.in_warp;
@@ -428,12 +420,11 @@ std::uint64_t Engine::exchange(Operation operation, std::uint32_t mask, std::uin
     const Meeting complete_meeting = meeting;
     warp.meeting[at] = warp.meeting[--warp.meetings];
     complete(warp, complete_meeting);
-  } else {
-    lane.waits_for = operation;
-    lane.waits_at = site;
-    give_way(false);
+    return true;
   }
-  return warp.result[in_warp];
+  lane.waits_for = operation;
+  lane.waits_at = site;
+  return false;
 }
 
 void Engine::complete(Warp& warp, Meeting meeting) {
@@ -507,7 +498,7 @@ inline void Engine::release_mask(Warp&, std::uint32_t mask, const Lane* running)
   }
 }
 
-int Engine::sync_threads(Operation operation, bool predicate, Site site) {
+bool Engine::arrive_at_barrier(Operation operation, bool predicate, Site site) {
   Lane& lane = *lane_;
   if (at_barrier_++ == 0) {
     barrier_operation_ = operation;
@@ -519,9 +510,9 @@ int Engine::sync_threads(Operation operation, bool predicate, Site site) {
   barrier_true_ += predicate ? 1 : 0;
   lane.waits_for = operation;
   lane.waits_at = site;
-  if (at_barrier_ == threads_ - done_) release_barrier(&lane);
-  else give_way(false);
-  return barrier_result_;
+  if (at_barrier_ != threads_ - done_) return false;
+  release_barrier(&lane);
+  return true;
 }
 
 void Engine::release_barrier(const Lane* running) {

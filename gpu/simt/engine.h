@@ -6,11 +6,14 @@
 // An access by lane a at clock c happens before what lane b does now if and only if seen[b][a] >= c.
 //
 // Switching. A lane that has to wait picks its successor itself and jumps straight to it: one context switch for each
-// wait. Only when nobody can go on does it return to the scheduler's own context.
+// wait. Only when nobody can go on does it return to the scheduler's own context. The jump is inlined into the kernel:
+// a processor predicts the return of a function from where it was called, and a function that returns on another
+// fiber than the one that called it is mispredicted every time.
 #pragma once
 
 #include <array>
 #include <bit>
+#include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -24,6 +27,10 @@
 #include "gaugeblock/gpu/simt/interpreter.h"
 #include "gaugeblock/gpu/simt/memory.h"
 #include "gaugeblock/gpu/simt/report.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define GAUGEBLOCK_SIMT_ASAN 1
+#endif
 
 namespace gaugeblock::simt {
 
@@ -117,9 +124,16 @@ class Engine {
   int lane_in_warp() const { return lane_->in_warp; }
 
   /// Waits for the lanes of `mask`; returns this lane's result. `source`: the lane a shuffle reads.
-  std::uint64_t exchange(Operation operation, std::uint32_t mask, std::uint64_t value, int source, Site site);
+  [[gnu::always_inline]] std::uint64_t exchange(Operation operation, std::uint32_t mask, std::uint64_t value,
+                                                int source, Site site) {
+    if (!arrive(operation, mask, value, source, site)) wait();
+    return lane_->warp->result[static_cast<std::size_t>(lane_->in_warp)];
+  }
   /// Waits for the block; returns the number of threads with a true predicate, or their disjunction or conjunction.
-  int sync_threads(Operation operation, bool predicate, Site site);
+  [[gnu::always_inline]] int sync_threads(Operation operation, bool predicate, Site site) {
+    if (!arrive_at_barrier(operation, predicate, site)) wait();
+    return barrier_result_;
+  }
   void thread_fence();
 
   Region* region_of(const void* pointer, Site site);
@@ -175,10 +189,28 @@ class Engine {
 
   friend struct Fiber;
 
+  /// A jump to be made: to `target`, keeping the running context in `*keep`.
+  struct Jump {
+    void* target;
+    void** keep;
+  };
+  /// Whether all are there; if not, the lane has to wait.
+  bool arrive(Operation operation, std::uint32_t mask, std::uint64_t value, int source, Site site);
+  bool arrive_at_barrier(Operation operation, bool predicate, Site site);
+  Jump leave(bool exits);  // to the next lane that can go on, or to the scheduler
+  Jump leave_for_scheduler(bool exits);
+  [[gnu::always_inline]] void wait() {
+    const Jump jump = leave(false);
+    const auto from = boost::context::detail::jump_fcontext(jump.target, jump.keep);
+    *static_cast<void**>(from.data) = from.fctx;
+#ifdef GAUGEBLOCK_SIMT_ASAN
+    arrived(lane_->fake_stack);
+#endif
+  }
+  void arrived(void* fake_stack);
+
   bool run_block();
-  void give_way(bool exits);  // to the next lane that can go on, or to the scheduler
-  void resume(Lane& lane);    // from the scheduler
-  void to_scheduler(bool exits);
+  void resume(Lane& lane);  // from the scheduler
   [[noreturn]] void run_lane();
   void push_ready(Lane& lane) { ready_[ready_count_++] = static_cast<std::uint16_t>(lane.id); }
   Lane* pop_ready();

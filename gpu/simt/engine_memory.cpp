@@ -302,7 +302,7 @@ inline void Engine::log(const void* address, unsigned bytes, Access access, Spac
     // Wait until the other lanes of the warp have come as far or have to wait themselves.
     lane.waits_for = Operation::log_full;
     ++log_full_;
-    give_way(false);
+    wait();
   }
   LogEntry& entry = warp.log[static_cast<std::size_t>(warp.log_count[lane.in_warp]++) * 32 + lane.in_warp];
   entry.address_and_kind =

@@ -1,0 +1,27 @@
+// The list of recurrence kernels. A new one is its file and one line here.
+#include "gaugeblock/gpu/recurrence/kernels.h"
+
+#include "gaugeblock/gpu/simt/simt.h"
+
+#define GAUGEBLOCK_RECURRENCE_KERNELS(kernel) \
+  kernel(block_per_column_serial_sum)         \
+  kernel(thread_per_column)                   \
+  kernel(shared_state)                        \
+  kernel(warp_per_column)                     \
+  kernel(warp_per_column_by_eight)            \
+  kernel(warp_per_column_by_head)
+
+namespace gaugeblock::gpu {
+namespace GAUGEBLOCK_BACKEND {
+
+#define GAUGEBLOCK_DECLARE(name) RecurrenceKernel name();
+GAUGEBLOCK_RECURRENCE_KERNELS(GAUGEBLOCK_DECLARE)
+
+const std::vector<RecurrenceKernel>& recurrence_kernels() {
+#define GAUGEBLOCK_CALL(name) name(),
+  static const std::vector<RecurrenceKernel> kernels{GAUGEBLOCK_RECURRENCE_KERNELS(GAUGEBLOCK_CALL)};
+  return kernels;
+}
+
+}  // namespace GAUGEBLOCK_BACKEND
+}  // namespace gaugeblock::gpu
