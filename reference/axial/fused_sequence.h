@@ -1,8 +1,8 @@
-// One sequence at a time, one head at a time, one query at a time: nothing is stored that need not be.
+// One head at a time, one query at a time, columns read in place: nothing is stored that need not be.
 //
 // Of a sequence of L tokens it keeps n [L,D], K and V of one head [L,d], one row of scores [L] and the projected
-// sum so far [L,D]. Columns are read in place through the strides of the view, and the column pass overwrites the
-// row pass's result sequence by sequence.
+// sum so far [L,D]. Sequences come straight from the strided views, and the column pass overwrites the row pass's
+// result sequence by sequence.
 #pragma once
 
 #include "gaugeblock/reference/axial/unfused.h"

@@ -12,7 +12,7 @@
 
 namespace gaugeblock::axial {
 
-/// LayerNorm of every row of x, [tokens, D].
+/// LayerNorm of every row of x, [L,D].
 template <class Scalar>
 Matrix<Scalar> layer_norm_one_pass(const Matrix<Scalar>& x, const Weights<Scalar>& weights, const Scalar& eps) {
   using std::sqrt;
@@ -62,8 +62,8 @@ inline std::optional<std::string> one_pass_variance_declines(const AxialProblem&
 
 template <class Scalar>
 void one_pass_variance(const AxialProblem& problem, const AxialOutputs<Scalar>& out) {
-  run_passes(problem, out, [&](const auto& x, const auto& weights, const Sequences& sequences) {
-    return pass(x, weights, sequences, problem, layer_norm_one_pass<Scalar>, softmax_attention<Scalar>);
+  run_passes(problem, out, [&](const auto& x, const auto& weights) {
+    return pass(x, weights, problem, layer_norm_one_pass<Scalar>, softmax_attention<Scalar>);
   });
 }
 

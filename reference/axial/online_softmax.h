@@ -9,7 +9,7 @@
 
 namespace gaugeblock::axial {
 
-/// softmax(Q Kᵀ / √d) V of one head of one sequence: Q, K, V [L, d].
+/// softmax(Q Kᵀ / √d) V of one head: Q, K, V [L,d].
 template <class Scalar>
 Matrix<Scalar> online_attention(const Matrix<Scalar>& Q, const Matrix<Scalar>& K, const Matrix<Scalar>& V) {
   using std::exp;
@@ -37,8 +37,8 @@ Matrix<Scalar> online_attention(const Matrix<Scalar>& Q, const Matrix<Scalar>& K
 
 template <class Scalar>
 void online_softmax(const AxialProblem& problem, const AxialOutputs<Scalar>& out) {
-  run_passes(problem, out, [&](const auto& x, const auto& weights, const Sequences& sequences) {
-    return pass(x, weights, sequences, problem, layer_norm<Scalar>, online_attention<Scalar>);
+  run_passes(problem, out, [&](const auto& x, const auto& weights) {
+    return pass(x, weights, problem, layer_norm<Scalar>, online_attention<Scalar>);
   });
 }
 

@@ -1,4 +1,4 @@
-// What the whole-tensor forms share: the block's tokens as the rows of a matrix, and which of them form a sequence.
+// What the forms share: parameters and tokens as matrices, and which tokens form a sequence.
 #pragma once
 
 #include <Eigen/Core>
@@ -89,15 +89,21 @@ class Sequences {
 };
 
 /// Runs the passes that the problem asks for and stores their results.
-/// `pass(tokens, weights, sequences)` returns the tokens after one pass.
+/// `pass(x, weights)` returns one sequence x, [L,D], after one pass.
 template <class Scalar, class Pass>
 void run_passes(const AxialProblem& problem, const AxialOutputs<Scalar>& out, const Pass& pass) {
   Matrix<Scalar> tokens = load<Scalar>(problem.x);
-  if (problem.passes != AxialPasses::col)
-    tokens = pass(tokens, load<Scalar>(problem.row), Sequences(problem, true));
+  const auto run = [&](const AxialPassParameters& parameters, const Sequences& sequences) {
+    const Weights<Scalar> weights = load<Scalar>(parameters);
+    for (Index s = 0; s < sequences.count(); ++s) {
+      const auto rows = Eigen::seqN(sequences[s].first, sequences[s].length, sequences[s].step);
+      const Matrix<Scalar> x = tokens(rows, Eigen::all);
+      tokens(rows, Eigen::all) = pass(x, weights);
+    }
+  };
+  if (problem.passes != AxialPasses::col) run(problem.row, Sequences(problem, true));
   if (out.row) store(tokens, *out.row);
-  if (problem.passes != AxialPasses::row)
-    tokens = pass(tokens, load<Scalar>(problem.col), Sequences(problem, false));
+  if (problem.passes != AxialPasses::row) run(problem.col, Sequences(problem, false));
   store(tokens, out.y);
 }
 

@@ -1,4 +1,4 @@
-// The definition: whole tensors, one formula after the other.
+// The definition: sequence by sequence, whole matrices, one formula after the other.
 //
 //     n = LayerNorm(x)     [Q K V] = n · W_qkvᵀ     o_h = softmax(Q_h K_hᵀ / √d) V_h     x ← x + o · W_outᵀ + b_out
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace gaugeblock::axial {
 
-/// Every row of x, [tokens, D], by itself: (x - mean) / √(variance + eps) · weight + bias, with the variance over D.
+/// Every row of x, [L,D], by itself: (x - mean) / √(variance + eps) · weight + bias, with the variance over D.
 template <class Scalar>
 Matrix<Scalar> layer_norm(const Matrix<Scalar>& x, const Weights<Scalar>& weights, const Scalar& eps) {
   using std::sqrt;
@@ -25,7 +25,7 @@ Matrix<Scalar> layer_norm(const Matrix<Scalar>& x, const Weights<Scalar>& weight
   return n;
 }
 
-/// softmax(Q Kᵀ / √d) V of one head of one sequence: Q, K, V [L, d].
+/// softmax(Q Kᵀ / √d) V of one head: Q, K, V [L,d].
 template <class Scalar>
 Matrix<Scalar> softmax_attention(const Matrix<Scalar>& Q, const Matrix<Scalar>& K, const Matrix<Scalar>& V) {
   using std::exp;
@@ -45,24 +45,20 @@ Matrix<Scalar> softmax_attention(const Matrix<Scalar>& Q, const Matrix<Scalar>& 
   return o;
 }
 
-/// One pass over all tokens x, [tokens, D]; `norm` and `attention` are the two steps that other forms replace.
+/// One sequence x, [L,D], after one pass; `norm` and `attention` are the two steps that other forms replace.
 template <class Scalar, class Norm, class Attention>
-Matrix<Scalar> pass(const Matrix<Scalar>& x, const Weights<Scalar>& weights, const Sequences& sequences,
-                    const AxialProblem& problem, const Norm& norm, const Attention& attention) {
-  using Eigen::seqN;
+Matrix<Scalar> pass(const Matrix<Scalar>& x, const Weights<Scalar>& weights, const AxialProblem& problem,
+                    const Norm& norm, const Attention& attention) {
   const Index D = x.cols();
   const Index d = D / problem.heads;
   const Matrix<Scalar> n = norm(x, weights, Scalar(problem.eps));
   const Matrix<Scalar> qkv = n * weights.qkv.transpose();
   Matrix<Scalar> o(x.rows(), D);
-  for (Index s = 0; s < sequences.count(); ++s) {
-    const auto tokens = seqN(sequences[s].first, sequences[s].length, sequences[s].step);
-    for (Index head = 0; head < problem.heads; ++head) {
-      const Matrix<Scalar> Q = qkv(tokens, seqN(head * d, d));
-      const Matrix<Scalar> K = qkv(tokens, seqN(D + head * d, d));
-      const Matrix<Scalar> V = qkv(tokens, seqN(2 * D + head * d, d));
-      o(tokens, seqN(head * d, d)) = attention(Q, K, V);
-    }
+  for (Index head = 0; head < problem.heads; ++head) {
+    const Matrix<Scalar> Q = qkv.middleCols(head * d, d);
+    const Matrix<Scalar> K = qkv.middleCols(D + head * d, d);
+    const Matrix<Scalar> V = qkv.middleCols(2 * D + head * d, d);
+    o.middleCols(head * d, d) = attention(Q, K, V);
   }
   const Matrix<Scalar> projected = (o * weights.out.transpose()).rowwise() + weights.out_bias;
   return x + projected;
@@ -70,8 +66,8 @@ Matrix<Scalar> pass(const Matrix<Scalar>& x, const Weights<Scalar>& weights, con
 
 template <class Scalar>
 void unfused(const AxialProblem& problem, const AxialOutputs<Scalar>& out) {
-  run_passes(problem, out, [&](const auto& x, const auto& weights, const Sequences& sequences) {
-    return pass(x, weights, sequences, problem, layer_norm<Scalar>, softmax_attention<Scalar>);
+  run_passes(problem, out, [&](const auto& x, const auto& weights) {
+    return pass(x, weights, problem, layer_norm<Scalar>, softmax_attention<Scalar>);
   });
 }
 

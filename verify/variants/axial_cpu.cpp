@@ -35,12 +35,12 @@ Variant cpu_variant(std::string form, std::string summary, Form run) {
 
 std::vector<Variant> axial_cpu_variants() {
   std::vector<Variant> variants{
-      cpu_variant("unfused", "The definition: whole tensors, one formula after the other.", axial::unfused<float>),
+      cpu_variant("unfused", "The definition: sequence by sequence, whole matrices, one formula after the other.", axial::unfused<float>),
       cpu_variant("online_softmax", "No stored scores: a running maximum, and sums rescaled when it grows.",
                   axial::online_softmax<float>),
       cpu_variant("one_pass_variance", "LayerNorm's variance as mean(x^2) - mean(x)^2, where that does not cancel.",
                   axial::one_pass_variance<float>),
-      cpu_variant("fused_sequence", "One sequence, head and query at a time; nothing is stored that need not be.",
+      cpu_variant("fused_sequence", "One head and one query at a time, columns read in place; nothing is stored that need not be.",
                   axial::fused_sequence<float>),
   };
   for (Variant& variant : variants)
