@@ -1,0 +1,310 @@
+// Every recurrence kernel under the interpreter, against the definition in float64.
+//
+// The bound is elementary: with u = 2^-24, a kernel that adds and multiplies each of the terms of
+//     y_t[j] = Σ_i q_t[i] · Σ_s (Π gate) beta_s k_s[i] v_s[j]
+// a bounded number of times errs by at most a small multiple of (T + K) u Σ |terms|.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gaugeblock/gpu/recurrence/kernels.h"
+#include "gaugeblock/gpu/runtime/device_buffer.h"
+
+namespace {
+
+using gaugeblock::Index;
+using gaugeblock::TensorView;
+namespace gpu = gaugeblock::gpu;
+namespace simt = gaugeblock::simt;
+
+enum class Layout {
+  contiguous,
+  permuted,   // dimensions stored in the reverse order of the heads and steps, with gaps after every row
+  misaligned  // contiguous, but starting one element off a 16-byte boundary
+};
+
+struct Sizes {
+  Index B, T, H, K, V;
+};
+
+enum class Gates { any, nonzero, zeros_inside };
+
+/// A tensor on the device, its shape and strides, and its values in C order on the host.
+template <int Rank>
+struct Tensor {
+  std::array<Index, Rank> shape;
+  std::array<Index, Rank> stride;
+  Index storage;
+  std::vector<float> values;
+  gpu::DeviceBuffer buffer;
+
+  Tensor(const std::array<Index, Rank>& shape_, Layout layout, const std::string& name)
+      : shape(shape_), stride(strides(shape_, layout)), storage(1), buffer(make(name, layout)) {
+    Index count = 1;
+    for (const Index extent : shape) count *= extent;
+    values.resize(static_cast<std::size_t>(count));
+  }
+
+  static std::array<Index, Rank> strides(const std::array<Index, Rank>& shape, Layout layout) {
+    std::array<Index, Rank> order{}, stride{};
+    for (int d = 0; d < Rank; ++d) order[d] = d;
+    if (layout == Layout::permuted) std::swap(order[1], order[2]);
+    Index step = 1;
+    for (int d = Rank - 1; d >= 0; --d) {
+      stride[order[d]] = step;
+      step *= shape[order[d]];
+      if (layout == Layout::permuted) step += 3;
+    }
+    return stride;
+  }
+
+  gpu::DeviceBuffer make(const std::string& name, Layout layout) {
+    bool empty = false;
+    for (int d = 0; d < Rank; ++d) {
+      storage += (shape[d] - 1) * stride[d];
+      empty = empty || shape[d] == 0;
+    }
+    if (empty) storage = 0;
+    return gpu::DeviceBuffer(gpu::simt_device(), storage, name, layout == Layout::misaligned ? 1 : 0);
+  }
+
+  template <class Visit>
+  void for_each(Visit visit) const {
+    std::array<Index, Rank> at{};
+    for (std::size_t n = 0; n < values.size(); ++n) {
+      Index offset = 0;
+      for (int d = 0; d < Rank; ++d) offset += at[d] * stride[d];
+      visit(n, offset);
+      for (int d = Rank - 1; d >= 0; --d) {
+        if (++at[d] < shape[d]) break;
+        at[d] = 0;
+      }
+    }
+  }
+
+  // Gaps between the elements are not uploaded: reading one is reported.
+  void upload() {
+    for_each([&](std::size_t n, Index offset) { buffer.upload(&values[n], 1, offset); });
+  }
+
+  // Elements into `values`; whatever lies in the gaps must still be the marked NaN.
+  void download() {
+    std::vector<float> all = buffer.download();
+    for_each([&](std::size_t n, Index offset) {
+      values[n] = all[offset];
+      all[offset] = std::bit_cast<float>(gpu::marked_nan_bits);
+    });
+    for (const float gap : all) ASSERT_EQ(std::bit_cast<std::uint32_t>(gap), gpu::marked_nan_bits);
+  }
+
+  template <class T>
+  TensorView<T, Rank> view() const {
+    return {buffer.data(), shape, stride};
+  }
+};
+
+struct Numbers {  // a plain linear congruential generator; the values need to be varied, not good
+  std::uint64_t state;
+  double unit() {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<double>(state >> 40) / 16777216.0;
+  }
+};
+
+struct Problem {
+  Sizes sizes;
+  Tensor<4> q, k, v, initial_state, y, final_state;
+  Tensor<3> gate, beta;
+  bool has_state;
+
+  Problem(const Sizes& s, Layout layout, Gates gates, bool has_state_, std::uint64_t seed)
+      : sizes(s),
+        q({s.B, s.T, s.H, s.K}, layout, "q"),
+        k({s.B, s.T, s.H, s.K}, layout, "k"),
+        v({s.B, s.T, s.H, s.V}, layout, "v"),
+        initial_state({s.B, s.H, s.K, s.V}, layout, "initial_state"),
+        y({s.B, s.T, s.H, s.V}, layout, "y"),
+        final_state({s.B, s.H, s.K, s.V}, layout, "final_state"),
+        gate({s.B, s.T, s.H}, layout, "gate"),
+        beta({s.B, s.T, s.H}, layout, "beta"),
+        has_state(has_state_) {
+    Numbers numbers{seed};
+    for (Tensor<4>* tensor : {&q, &k, &v, &initial_state})
+      for (float& value : tensor->values) value = static_cast<float>(2 * numbers.unit() - 1);
+    for (float& value : gate.values) value = static_cast<float>(0.7 + 0.4 * numbers.unit());
+    if (gates == Gates::any)
+      for (float& value : gate.values)
+        if (numbers.unit() < 0.2) value = -value;
+    if (gates == Gates::zeros_inside)
+      for (std::size_t n = 0; n < gate.values.size(); n += 5) gate.values[n] = 0;
+    for (float& value : beta.values) value = static_cast<float>(2 * numbers.unit() - 0.5);
+    q.upload();
+    k.upload();
+    v.upload();
+    gate.upload();
+    beta.upload();
+    if (has_state) initial_state.upload();
+  }
+
+  gpu::RecurrenceArguments arguments() const {
+    gpu::RecurrenceArguments result;
+    result.q = q.view<const float>();
+    result.k = k.view<const float>();
+    result.v = v.view<const float>();
+    result.gate = gate.view<const float>();
+    result.beta = beta.view<const float>();
+    if (has_state) result.initial_state = initial_state.view<const float>();
+    result.y = y.view<float>();
+    result.final_state = final_state.view<float>();
+    return result;
+  }
+
+  void reset_outputs() {
+    y.buffer.fill_marked();
+    final_state.buffer.fill_marked();
+  }
+
+  void check() {
+    y.download();
+    final_state.download();
+    for (const gpu::DeviceBuffer* buffer : {&q.buffer, &k.buffer, &v.buffer, &initial_state.buffer, &y.buffer,
+                                            &final_state.buffer, &gate.buffer, &beta.buffer})
+      ASSERT_EQ(buffer->guard_damage(), std::nullopt);
+    const auto [B, T, H, K, V] = sizes;
+    const double factor = 8.0 * static_cast<double>(T + K + 4) * 0x1p-24;
+    std::vector<double> state(K), size(K);
+    for (Index b = 0; b < B; ++b)
+      for (Index h = 0; h < H; ++h)
+        for (Index j = 0; j < V; ++j) {
+          for (Index i = 0; i < K; ++i) {
+            state[i] = has_state ? initial_state.values[((b * H + h) * K + i) * V + j] : 0;
+            size[i] = std::abs(state[i]);
+          }
+          for (Index t = 0; t < T; ++t) {
+            const Index step = (b * T + t) * H + h;
+            const double g = gate.values[step], bv = double(beta.values[step]) * v.values[step * V + j];
+            double sum = 0, sum_size = 0;
+            for (Index i = 0; i < K; ++i) {
+              const double ki = k.values[step * K + i], qi = q.values[step * K + i];
+              state[i] = g * state[i] + ki * bv;
+              size[i] = std::abs(g) * size[i] + std::abs(ki * bv);
+              sum += qi * state[i];
+              sum_size += std::abs(qi) * size[i];
+            }
+            const double error = std::abs(y.values[step * V + j] - sum);
+            ASSERT_TRUE(error <= factor * sum_size)
+                << "y[" << b << "," << t << "," << h << "," << j << "] = " << y.values[step * V + j] << ", not " << sum;
+          }
+          for (Index i = 0; i < K; ++i) {
+            const float actual = final_state.values[((b * H + h) * K + i) * V + j];
+            ASSERT_TRUE(std::abs(actual - state[i]) <= factor * size[i])
+                << "final_state[" << b << "," << h << "," << i << "," << j << "] = " << actual << ", not " << state[i];
+          }
+        }
+  }
+};
+
+/// One kernel on one problem under one schedule. False when the kernel declines.
+bool run(const gpu::RecurrenceKernel& kernel, Problem& problem, simt::Schedule schedule) {
+  SCOPED_TRACE(kernel.name + " B=" + std::to_string(problem.sizes.B) + " T=" + std::to_string(problem.sizes.T) +
+               " H=" + std::to_string(problem.sizes.H) + " K=" + std::to_string(problem.sizes.K) +
+               " V=" + std::to_string(problem.sizes.V) + " schedule " + std::to_string(static_cast<int>(schedule)));
+  const gpu::RecurrenceArguments arguments = problem.arguments();
+  if (kernel.declines(arguments)) return false;
+  problem.reset_outputs();
+  gpu::LaunchContext context(gpu::simt_device());
+  context.simt = {schedule, 7, true};
+  EXPECT_NO_THROW(kernel.run(arguments, context));
+  for (const simt::Report& report : context.reports()) ADD_FAILURE() << report.text();
+  problem.check();
+  return true;
+}
+
+constexpr std::array schedules{simt::Schedule::in_order, simt::Schedule::reversed, simt::Schedule::random};
+
+Gates gates_for(const gpu::RecurrenceKernel& kernel, Gates wanted) {
+  return kernel.form == "prefix_product" ? Gates::nonzero : wanted;
+}
+
+class RecurrenceKernelTest : public testing::TestWithParam<gpu::RecurrenceKernel> {};
+
+// Every value of K, V and T meets several of the others; large K and V with few steps, many steps with small K and V.
+TEST_P(RecurrenceKernelTest, EqualsTheDefinitionAtEverySize) {
+  const std::vector<Sizes> all{
+      {1, 1, 1, 1, 1},    {2, 17, 2, 1, 3},   {1, 33, 2, 3, 1},    {1, 0, 2, 3, 5},    {2, 2, 3, 3, 24},
+      {2, 33, 2, 24, 24}, {1, 17, 1, 24, 33}, {1, 2, 2, 31, 32},   {1, 17, 1, 32, 31}, {1, 33, 1, 33, 3},
+      {1, 2, 1, 48, 64},  {1, 17, 1, 64, 1},  {1, 2, 1, 100, 33},  {1, 1, 1, 128, 128}, {1, 17, 1, 128, 3},
+      {1, 1, 1, 3, 100},  {1, 2, 1, 1, 128},  {1, 0, 1, 128, 1},   {1, 17, 1, 5, 7},   {1, 2, 1, 24, 48},
+      {1, 33, 1, 16, 16}, {1, 2, 2, 8, 4},    {3, 1, 2, 32, 32}};
+  int taken = 0;
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    Problem problem(all[n], Layout::contiguous, gates_for(GetParam(), Gates::any), n % 2 == 0, n);
+    taken += run(GetParam(), problem, schedules[n % 3]) ? 1 : 0;
+  }
+  EXPECT_GE(taken, 10);
+}
+
+TEST_P(RecurrenceKernelTest, TakesEveryLayoutUnderEverySchedule) {
+  for (const Layout layout : {Layout::contiguous, Layout::permuted, Layout::misaligned})
+    for (const Sizes& sizes : {Sizes{2, 5, 3, 24, 4}, Sizes{1, 19, 2, 7, 10}, Sizes{1, 3, 1, 40, 12}}) {
+      Problem problem(sizes, layout, gates_for(GetParam(), Gates::any), true, 11);
+      for (const simt::Schedule schedule : schedules) run(GetParam(), problem, schedule);
+    }
+}
+
+// A gate of 0 restarts: nothing of the past may come through, not even as 0 · infinity.
+TEST_P(RecurrenceKernelTest, TakesGatesOfZero) {
+  Problem problem({2, 23, 2, 6, 5}, Layout::contiguous, gates_for(GetParam(), Gates::zeros_inside), true, 5);
+  run(GetParam(), problem, simt::Schedule::random);
+}
+
+// A stride of 0: one gate and one beta for all heads.
+TEST_P(RecurrenceKernelTest, TakesStridesOfZero) {
+  Problem problem({1, 4, 3, 6, 5}, Layout::contiguous, gates_for(GetParam(), Gates::any), false, 3);
+  for (Index t = 0; t < 4; ++t)
+    for (Index h = 1; h < 3; ++h) problem.gate.values[t * 3 + h] = problem.gate.values[t * 3];
+  problem.gate.upload();
+  problem.gate.stride[2] = 0;
+  run(GetParam(), problem, simt::Schedule::in_order);
+}
+
+// More (b,h) than the y or z axis of a grid holds.
+TEST_P(RecurrenceKernelTest, TakesManyBatches) {
+  Problem problem({65537, 1, 1, 1, 1}, Layout::contiguous, gates_for(GetParam(), Gates::any), false, 9);
+  EXPECT_TRUE(run(GetParam(), problem, simt::Schedule::in_order));
+}
+
+TEST_P(RecurrenceKernelTest, GivesTheSameBitsUnderEverySchedule) {
+  Problem problem({1, 19, 2, 24, 6}, Layout::contiguous, gates_for(GetParam(), Gates::any), true, 21);
+  ASSERT_TRUE(run(GetParam(), problem, simt::Schedule::in_order));
+  const std::vector<float> y = problem.y.values, final_state = problem.final_state.values;
+  for (const simt::Schedule schedule : {simt::Schedule::reversed, simt::Schedule::random}) {
+    run(GetParam(), problem, schedule);
+    EXPECT_EQ(problem.y.values, y);
+    EXPECT_EQ(problem.final_state.values, final_state);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllKernels, RecurrenceKernelTest,
+                         testing::ValuesIn(gpu::simt_backend::recurrence_kernels()),
+                         [](const auto& kernel) { return kernel.param.name; });
+
+TEST(RecurrenceKernels, DeclineWithAReason) {
+  Problem wide({1, 1, 1, 2000, 40}, Layout::contiguous, Gates::any, false, 1);
+  int declined = 0;
+  for (const gpu::RecurrenceKernel& kernel : gpu::simt_backend::recurrence_kernels()) {
+    const auto reason = kernel.declines(wide.arguments());
+    if (!reason) continue;
+    ++declined;
+    EXPECT_FALSE(reason->empty()) << kernel.name;
+  }
+  EXPECT_GE(declined, 5);
+}
+
+}  // namespace
