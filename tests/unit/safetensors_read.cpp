@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"FieldTwice", file_bytes(header_of(good + R"(,"dtype":"F32")"), 4),
                "tensor \"x\": dtype: expected it once"},
         Broken{"UnknownField", file_bytes(header_of(good + R"(,"stride":[1])"), 4),
-               "tensor \"x\": stride: expected only dtype"},
+               "tensor \"x\": \"stride\": expected only dtype"},
         Broken{"NoDtype", file_bytes(header_of(R"("shape":[1],"data_offsets":[0,4])"), 4),
                "tensor \"x\": expected a dtype"},
         Broken{"NoShape", file_bytes(header_of(R"("dtype":"F32","data_offsets":[0,4])"), 4),

@@ -328,6 +328,10 @@ class HeaderParser : public nlohmann::json_sax<nlohmann::json> {
     return number.size() <= 40 ? number : number.substr(0, 40) + "...";
   }
 
+  static bool is_field(const std::string& name) {
+    return name == "dtype" || name == "shape" || name == "data_offsets";
+  }
+
   void count_text(const std::string& text) {
     text_bytes_ += text.size();
     if (text_bytes_ > most_text_bytes)
@@ -357,7 +361,7 @@ class HeaderParser : public nlohmann::json_sax<nlohmann::json> {
     } else if (place_ != Place::start && place_ != Place::end) {
       where = key_ == "__metadata__" ? key_ : fmt::format("tensor {}", quoted_text(key_));
       if (!field_.empty() && place_ != Place::file)
-        where += ": " + (field_.size() <= 12 ? field_ : quoted_text(field_));
+        where += ": " + (is_field(field_) ? field_ : quoted_text(field_));
     }
     throw InputError(fmt::format("{}: {}: {}", name_, where, what));
   }
