@@ -104,7 +104,7 @@ std::string print_case_text(const CaseText& text) {
   char separator = ':';
   for (const auto& [key, value] : text.fields) {
     printed += separator;
-    printed += key + "=" + value;
+    printed += fmt::format("{}={}", key, value);
     separator = ',';
   }
   return printed;

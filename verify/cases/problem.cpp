@@ -103,9 +103,14 @@ const std::vector<std::string>& pass_tensors() {
   return tensors;
 }
 
+/// "row" and "qkv.weight": "row_qkv.weight".
+std::string full_name(const std::string& pass, const std::string& tensor) {
+  return fmt::format("{}_{}", pass, tensor);
+}
+
 void check_pass(const Problem& problem, const std::string& pass, bool runs, Index D) {
   for (const std::string& tensor : pass_tensors()) {
-    const std::string full = pass + "_" + tensor;
+    const std::string full = full_name(pass, tensor);
     if (!runs && !problem.inputs.contains(full)) continue;
     if (tensor == "qkv.weight")
       require_shape(required(problem, full), full, "[3D,D]", {3 * D, D});
@@ -119,7 +124,7 @@ void check_pass(const Problem& problem, const std::string& pass, bool runs, Inde
 void check_axial(const Problem& problem) {
   std::vector<std::string> legal{"x"};
   for (const std::string pass : {"row", "col"})
-    for (const std::string& tensor : pass_tensors()) legal.push_back(pass + "_" + tensor);
+    for (const std::string& tensor : pass_tensors()) legal.push_back(full_name(pass, tensor));
   refuse_other_names(problem, legal);
   const Tensor& x = required(problem, "x");
   require_rank(x, "x", "[B,H,W,D]", 4);
@@ -141,7 +146,7 @@ void check_axial(const Problem& problem) {
 AxialPassParameters pass_view(const Problem& problem, const std::string& pass) {
   AxialPassParameters parameters;
   const auto set = [&]<int Rank>(TensorView<const float, Rank>& view, const std::string& tensor) {
-    const auto found = problem.inputs.find(pass + "_" + tensor);
+    const auto found = problem.inputs.find(full_name(pass, tensor));
     if (found != problem.inputs.end()) view = found->second.template view<Rank>();
   };
   set(parameters.norm_weight, "norm.weight");

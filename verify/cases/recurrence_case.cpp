@@ -72,6 +72,7 @@ constexpr std::array<Named<Layout>, 4> layout_names{{
 template <class Family, std::size_t N>
 std::vector<std::string_view> names_in(const std::array<Named<Family>, N>& table) {
   std::vector<std::string_view> names;
+  names.reserve(N);
   for (const auto& entry : table) names.push_back(entry.name);
   return names;
 }
@@ -271,8 +272,8 @@ Tensor laid_out(const RecurrenceCase& c, const std::string& tensor, std::vector<
       std::vector<std::size_t> candidates(shape.size());
       std::iota(candidates.begin(), candidates.end(), std::size_t{0});
       if (tensor == "gate" && !gate_may_repeat_along_time(c.gate.family)) candidates = {0, 2};
-      // Some tensors keep their strides, so that the two kinds meet in one problem; gate never does, so that
-      // every problem has one that does not.
+      // Some tensors keep their strides, so that both kinds meet in one problem. gate never does, so that no
+      // problem of this layout is contiguous throughout.
       if (tensor == "gate" || below(stream.at(1)[0], 3) != 0) broadcast(stride, stream.at(0), candidates);
       return Tensor::strided(std::move(shape), std::move(stride));
     }
