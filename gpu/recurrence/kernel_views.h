@@ -110,6 +110,15 @@ inline std::optional<std::string> too_much_shared(Index floats) {
          std::to_string(4 * max_shared_floats);
 }
 
+/// The most device memory a kernel asks for beside its outputs, in floats: 8 GB.
+constexpr Index max_workspace_floats = Index{1} << 31;
+
+inline std::optional<std::string> too_much_workspace(Index floats) {
+  if (floats <= max_workspace_floats) return std::nullopt;
+  return std::to_string(4 * floats) + " bytes of workspace are needed, allowed are " +
+         std::to_string(4 * max_workspace_floats);
+}
+
 __host__ __device__ constexpr Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
 
 }  // namespace GAUGEBLOCK_BACKEND

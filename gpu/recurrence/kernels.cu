@@ -9,7 +9,14 @@
   kernel(shared_state)                        \
   kernel(warp_per_column)                     \
   kernel(warp_per_column_by_eight)            \
-  kernel(warp_per_column_by_head)
+  kernel(warp_per_column_by_head)             \
+  kernel(warps_per_column)                    \
+  kernel(staged_inputs)                       \
+  kernel(vector_loads)                        \
+  kernel(scan_then_contract)                  \
+  kernel(prefix_product)                      \
+  kernel(prefix_product_segmented)            \
+  kernel(chunked)
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {

@@ -44,20 +44,21 @@ std::string lane_ranges(const std::vector<int>& lanes) {
     while (last + 1 < lanes.size() && lanes[last + 1] == lanes[last] + 1) ++last;
     if (!text.empty()) text += ", ";
     text += std::to_string(lanes[first]);
-    if (last > first) text += "-" + std::to_string(lanes[last]);
+    if (last > first) text.append("-").append(std::to_string(lanes[last]));
     first = last + 1;
   }
   return text;
 }
 
 std::string Report::text() const {
-  std::string line = std::string(name_of(kind)) + " in " + kernel;
-  if (!at.file.empty()) line += " at " + at.file + ":" + std::to_string(at.line);
-  line += ", block (" + std::to_string(block[0]) + "," + std::to_string(block[1]) + "," +
-          std::to_string(block[2]) + ")";
-  if (!lanes.empty()) line += ", lanes " + lane_ranges(lanes);
-  line += ": " + message;
-  if (count > 1) line += " (" + std::to_string(count) + " times)";
+  std::string line = name_of(kind);
+  line.append(" in ").append(kernel);
+  if (!at.file.empty()) line.append(" at ").append(at.file).append(":").append(std::to_string(at.line));
+  line.append(", block (").append(std::to_string(block[0]));
+  line.append(",").append(std::to_string(block[1])).append(",").append(std::to_string(block[2])).append(")");
+  if (!lanes.empty()) line.append(", lanes ").append(lane_ranges(lanes));
+  line.append(": ").append(message);
+  if (count > 1) line.append(" (").append(std::to_string(count)).append(" times)");
   return line;
 }
 
