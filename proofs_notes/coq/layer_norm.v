@@ -1,0 +1,545 @@
+(* LayerNorm over n features of an inexact input xh = x + dl, |dl_i| <= e_i.
+
+     mu = mean x, f = x - mu, var = mean f^2, a = var + eps, r = 1 / sqrt a, n_i = w_i r f_i + bias_i
+     e_mu      = gamma_{n+1} mean(|x| + e) + 2 eta
+     input_var = 2 mean(|f| e) + mean e^2
+     e_v       two-pass: gamma_{n+5} (var + shift) + shift + 8 eta,  shift = input_var + e_mu^2
+               one-pass: (1+u) [gamma_{n+2} mean(|x|+e)^2 + (1+u)(2 m e_mu + e_mu^2) + u m^2]
+                         + u (var + input_var) + input_var + 8 eta,  m = |mu| + mean e
+     alpha     = ((1+u) e_v + u a) / a, no bound unless alpha < 1
+     R         = (1 + gamma_root) / sqrt(1 - alpha) - 1
+
+   Main results
+     mean_bound, mean_square_bound         sums in any order, divided by n or times the rounded 1/n
+     two_pass_variance_bound, one_pass_variance_bound
+     root_bound                            |rh - r| <= R r
+     correctly_rounded_root                sqrt and division correctly rounded: gamma_root = gamma_3
+     layer_norm_decomposition              nh_i - n_i = rel w r f + (1+rel) r w (dl_i - mean dl)
+                                                        - (1+rel) r w em + l_i
+                                           with |rel| <= R, |em| <= e_mu, |l_i| <= local_i
+     layer_norm_functional                 |sum c_i (nh_i - n_i)|, the shared unknowns kept together
+     layer_norm_bound                      |nh_i - n_i| <= common_i + local_i                     *)
+From Coq Require Import Reals List Lra Lia Psatz Permutation.
+Require Import counter_calculus running_bound prefix_product linear.
+Open Scope R_scope.
+
+Section LayerNorm.
+Set Default Proof Using "All".
+Variables u eta : R.
+Hypothesis u_ge0 : 0 <= u.
+Hypothesis u_lt1 : u < 1.
+Hypothesis eta_ge0 : 0 <= eta.
+Hypothesis eta_small : 32 * eta <= u.
+Local Notation L7 x := (x u eta u_ge0 u_lt1 eta_ge0 0 (Rle_refl 0)) (only parsing).
+Local Notation L5 x := (x u eta u_ge0 u_lt1 eta_ge0) (only parsing).
+Local Notation E8 x := (x u eta u_ge0 u_lt1 eta_ge0 1 Rlt_0_1 (fun _ => 0)) (only parsing).
+Local Notation near := (near u eta).
+Local Notation rho := (rho u).
+Local Notation gamma := (gamma u).
+Variable n : nat.
+Hypothesis n_pos : (1 <= n)%nat.
+Hypothesis n_short : short u (n + 5).
+Definition mean (x : nat -> R) := sumn x n / INR n.
+
+Lemma n1 : 1 <= INR n. Proof. apply (le_INR 1); lia. Qed.
+Lemma n_inv : 0 < / INR n. Proof. apply Rinv_0_lt_compat; pose proof n1; lra. Qed.
+Lemma mean_ext x y : (forall i, (i < n)%nat -> x i = y i) -> mean x = mean y.
+Proof. intros H; unfold mean; f_equal; now apply sumn_ext. Qed.
+Lemma mean_le x y : (forall i, (i < n)%nat -> x i <= y i) -> mean x <= mean y.
+Proof. intros H; unfold mean, Rdiv; apply Rmult_le_compat_r; [pose proof n_inv; lra | now apply sumn_le]. Qed.
+Lemma mean_ge0 x : (forall i, (i < n)%nat -> 0 <= x i) -> 0 <= mean x.
+Proof. intros H; unfold mean, Rdiv; apply Rmult_le_pos; [now apply sumn_ge0 | pose proof n_inv; lra]. Qed.
+Lemma mean_plus x y : mean (fun i => x i + y i) = mean x + mean y.
+Proof. unfold mean; rewrite sumn_plus; unfold Rdiv; ring. Qed.
+Lemma mean_scal c x : mean (fun i => c * x i) = c * mean x.
+Proof. unfold mean; rewrite sumn_scal; unfold Rdiv; ring. Qed.
+Lemma mean_const c : mean (fun _ => c) = c.
+Proof. unfold mean; rewrite sumn_const; pose proof n1; field; lra. Qed.
+Lemma mean_abs x : Rabs (mean x) <= mean (fun i => Rabs (x i)).
+Proof.
+unfold mean, Rdiv; rewrite Rabs_mult, (Rabs_pos_eq (/ INR n)) by (pose proof n_inv; lra).
+apply Rmult_le_compat_r; [pose proof n_inv; lra | apply sumn_abs].
+Qed.
+Lemma rho_small k : (k <= n + 5)%nat -> rho ^ k <= 1 + gamma (n + 5) /\ INR n * gamma (n + 5) <= 1 / 3.
+Proof.
+intros H; destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 (n + 5) n_short) as (G0 & G1 & G2).
+pose proof (L5 rho_pow_mono k (n + 5) H); rewrite plus_INR in G2; pose proof (pos_INR 5); split; [lra|].
+assert (0 <= INR 5 * gamma (n + 5)) by (apply Rmult_le_pos; lra); lra.
+Qed.
+Lemma gamma_mono j k : (j <= k)%nat -> INR k * u < 1 -> gamma j <= gamma k.
+Proof.
+intros H Hk; apply le_INR in H; unfold running_bound.gamma, Rdiv.
+assert (INR j * u <= INR k * u) by (apply Rmult_le_compat_r; lra).
+pose proof (pos_INR j); assert (0 <= INR j * u) by (apply Rmult_le_pos; lra).
+apply Rmult_le_compat; [lra | left; apply Rinv_0_lt_compat; lra | lra | apply Rinv_le_contravar; lra].
+Qed.
+Lemma rho_gamma_short k : (k <= n + 5)%nat -> rho ^ k - 1 <= gamma k.
+Proof.
+intros H; apply (L5 rho_gamma).
+pose proof (L5 short_nu (n + 5) n_short); apply le_INR in H.
+assert (INR k * u <= INR (n + 5) * u) by (apply Rmult_le_compat_r; lra); lra.
+Qed.
+
+(** * Means *)
+(* a sum divided by n, or times a rounded 1/n (a normal number) *)
+Definition divided s m := near (/ INR n * s) m \/
+  exists c, Rabs (c - / INR n) <= u * / INR n /\ near (c * s) m.
+Lemma divided_er x a r h s m : er x a r h s -> divided s m ->
+  er (/ INR n * x) (/ INR n * a) (rho ^ 2 * (/ INR n * r)) (rho ^ 2 * (/ INR n * h) + eta) m.
+Proof.
+intros H D; pose proof n_inv as I0; pose proof (L5 rho_ge) as G; pose proof (L5 rho_ge1) as G1.
+assert (Nn : 0 <= a /\ 0 <= r /\ 0 <= h).
+{ destruct H as (H1 & H2 & H3 & _); pose proof (Rabs_pos x); repeat split; lra. }
+assert (0 <= / INR n * r) by (apply Rmult_le_pos; lra).
+assert (0 <= / INR n * h) by (apply Rmult_le_pos; lra).
+destruct D as [N|(c & Hc & N)].
+- apply (E8 er_scale (/ INR n)) in H; rewrite (Rabs_pos_eq (/ INR n)) in H by lra.
+  apply (E8 er_near) with (z := m) in H; [|exact N].
+  eapply (E8 er_weak); [exact H | |]; simpl; rewrite Rmult_1_r.
+  + apply Rmult_le_compat_r; [lra|]; nra.
+  + apply Rplus_le_compat_r, Rmult_le_compat_r; [lra|]; nra.
+- assert (Rl : relative u 1 (/ INR n) c).
+  { exists (c * INR n); pose proof n1; apply Rabs_between in Hc; split; [field; lra|]; rewrite !pow_1.
+    assert (c * INR n <= (/ INR n + u * / INR n) * INR n) by (apply Rmult_le_compat_r; lra).
+    assert ((/ INR n - u * / INR n) * INR n <= c * INR n) by (apply Rmult_le_compat_r; lra).
+    assert (/ INR n * INR n = 1) by (apply Rinv_l; lra).
+    split; [|assert ((/ INR n + u * / INR n) * INR n = 1 + u) by (field; lra)]; try lra.
+    assert ((/ INR n - u * / INR n) * INR n = 1 - u) by (field; lra); lra. }
+  apply (E8 er_relative) with (j := 1%nat) (p := / INR n) (ph := c) in H; [|exact Rl].
+  apply (E8 er_near) with (z := m) in H; [|exact N].
+  rewrite (Rabs_pos_eq (/ INR n)), !pow_1 in H by lra.
+  eapply (E8 er_weak); [exact H | |]; simpl; rewrite Rmult_1_r; right; ring.
+Qed.
+
+Definition mean_hat xh m := exists s, anysum u eta xh n s /\ divided s m.
+Theorem mean_bound xh m : mean_hat xh m ->
+  Rabs (m - mean xh) <= gamma (n + 1) * mean (fun i => Rabs (xh i)) + 2 * eta.
+Proof.
+intros (s & Sm & Dv); pose proof n_inv as I0; pose proof n1 as N1.
+pose proof ((L7 anysum_error) xh xh (fun i => Rabs (xh i)) (fun _ => 0) n s Sm) as B.
+assert (Z : forall i, Rabs (xh i - xh i) <= 0) by (intros i; replace (xh i - xh i) with 0 by ring; rewrite Rabs_R0; lra).
+assert (B' := B (fun i _ => conj (Rle_refl _) (Z i))); clear B.
+rewrite sumn_const, Rmult_0_r, Rplus_0_r in B'.
+set (A := sumn (fun i => Rabs (xh i)) n) in *.
+assert (A0 : 0 <= A) by (apply sumn_ge0; intros; apply Rabs_pos).
+pose proof (L5 rho_pow_ge1 (n - 1)) as P1.
+assert (H0 : 0 <= INR (n - 1) * rho ^ (n - 1) * eta).
+{ apply Rmult_le_pos; [apply Rmult_le_pos; [apply pos_INR | lra] | lra]. }
+assert (Er : er (sumn xh n) A (rho ^ (n - 1) * A) (INR (n - 1) * rho ^ (n - 1) * eta) s).
+{ unfold er; split; [apply sumn_abs|]; split; [|split; [exact H0 | lra]].
+  assert (1 * A <= rho ^ (n - 1) * A) by (apply Rmult_le_compat_r; lra); lra. }
+destruct (divided_er _ _ _ _ _ _ Er Dv) as (_ & _ & _ & X).
+replace (/ INR n * sumn xh n) with (mean xh) in X by (unfold mean, Rdiv; ring).
+replace (/ INR n * A) with (mean (fun i => Rabs (xh i))) in X by (unfold mean, A, Rdiv; ring).
+set (mA := mean (fun i => Rabs (xh i))) in *.
+assert (M0 : 0 <= mA) by (apply mean_ge0; intros; apply Rabs_pos).
+pose proof (rho_gamma_short (n + 1) ltac:(lia)) as G1.
+destruct (rho_small (n + 1) ltac:(lia)) as (R1 & R2).
+assert (E1 : rho ^ 2 * rho ^ (n - 1) = rho ^ (n + 1)) by (rewrite <- pow_add; f_equal; lia).
+assert (E2 : rho ^ 2 * (/ INR n * (rho ^ (n - 1) * A)) = rho ^ (n + 1) * mA).
+{ rewrite <- E1; unfold mA, mean; fold A; unfold Rdiv; ring. }
+rewrite E2 in X.
+assert (K : rho ^ 2 * (/ INR n * (INR (n - 1) * rho ^ (n - 1) * eta)) <= eta).
+{ replace (rho ^ 2 * (/ INR n * (INR (n - 1) * rho ^ (n - 1) * eta)))
+    with (/ INR n * (INR (n - 1) * (rho ^ 2 * rho ^ (n - 1))) * eta) by ring.
+  rewrite E1; replace eta with (1 * eta) at 2 by ring; apply Rmult_le_compat_r; [lra|].
+  apply Rmult_le_reg_l with (INR n); [lra|]; rewrite <- Rmult_assoc, Rinv_r, Rmult_1_l, Rmult_1_r by lra.
+  replace (INR (n - 1)) with (INR n - 1) by (rewrite minus_INR by lia; simpl; ring).
+  assert ((INR n - 1) * rho ^ (n + 1) <= (INR n - 1) * (1 + gamma (n + 5))) by (apply Rmult_le_compat_l; lra).
+  destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 (n + 5) n_short) as (G0 & _); lra. }
+assert ((rho ^ (n + 1) - 1) * mA <= gamma (n + 1) * mA) by (apply Rmult_le_compat_r; lra).
+lra.
+Qed.
+
+Definition mean_square_hat z m := exists s, dot_hat u eta z z n s /\ divided s m.
+Lemma mean_square_er z m : mean_square_hat z m ->
+  er (mean (fun i => z i * z i)) (mean (fun i => z i * z i)) (rho ^ (n + 2) * mean (fun i => z i * z i)) (3 * eta) m.
+Proof.
+intros (s & Hd & Dv); pose proof n_inv as I0; pose proof n1 as N1.
+pose proof ((L7 dot_raw) z z z (fun i => Rabs (z i)) (fun _ => 0) n s Hd) as B; cbv beta in B.
+assert (Z : forall i, Rabs (z i - z i) <= 0) by (intros i; replace (z i - z i) with 0 by ring; rewrite Rabs_R0; lra).
+assert (B' := B (fun i _ => conj (Rle_refl _) (Z i))); clear B.
+assert (SQ : forall x, Rabs x * Rabs x = x * x).
+{ intros x; rewrite <- Rabs_mult; apply Rabs_pos_eq; nra. }
+rewrite (sumn_ext (fun i => Rabs (z i) * (Rabs (z i) + 0)) (fun i => z i * z i)) in B' by (intros; rewrite Rplus_0_r; apply SQ).
+rewrite (sumn_ext (fun i => Rabs (z i) * Rabs (z i)) (fun i => z i * z i)) in B' by (intros; apply SQ).
+set (A := sumn (fun i => z i * z i) n) in *.
+assert (A0 : 0 <= A) by (apply sumn_ge0; intros; apply Rle_0_sqr).
+pose proof (L5 rho_pow_ge1 (n - 1)) as P1; pose proof (L5 rho_pow_ge1 n) as P2.
+assert (Er : er A A (rho ^ n * A) (INR (2 * n - 1) * rho ^ (n - 1) * eta) s).
+{ unfold er; split; [rewrite Rabs_pos_eq; lra|]; split; [|split].
+  - assert (1 * A <= rho ^ n * A) by (apply Rmult_le_compat_r; lra); lra.
+  - apply Rmult_le_pos; [apply Rmult_le_pos; [apply pos_INR | lra] | lra].
+  - exact B'. }
+pose proof (divided_er _ _ _ _ _ _ Er Dv) as X.
+replace (/ INR n * A) with (mean (fun i => z i * z i)) in X by (unfold mean, A, Rdiv; ring).
+eapply (E8 er_weak); [exact X | |].
+- right; unfold mean; fold A; rewrite pow_add; unfold Rdiv; ring.
+- destruct (rho_small (n + 1) ltac:(lia)) as (R1 & R2).
+  assert (E1 : rho ^ 2 * rho ^ (n - 1) = rho ^ (n + 1)) by (rewrite <- pow_add; f_equal; lia).
+  replace (rho ^ 2 * (/ INR n * (INR (2 * n - 1) * rho ^ (n - 1) * eta)))
+    with (/ INR n * (INR (2 * n - 1) * (rho ^ 2 * rho ^ (n - 1))) * eta) by ring.
+  rewrite E1; assert (/ INR n * (INR (2 * n - 1) * rho ^ (n + 1)) <= 2).
+  { apply Rmult_le_reg_l with (INR n); [lra|]; rewrite <- Rmult_assoc, Rinv_r, Rmult_1_l by lra.
+    replace (INR (2 * n - 1)) with (2 * INR n - 1) by (rewrite minus_INR, mult_INR by lia; simpl; ring).
+    assert ((2 * INR n - 1) * rho ^ (n + 1) <= (2 * INR n - 1) * (1 + gamma (n + 5))) by (apply Rmult_le_compat_l; lra).
+    destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 (n + 5) n_short) as (G0 & _); lra. }
+  assert (/ INR n * (INR (2 * n - 1) * rho ^ (n + 1)) * eta <= 2 * eta) by (apply Rmult_le_compat_r; lra). lra.
+Qed.
+Theorem mean_square_bound z m : mean_square_hat z m ->
+  Rabs (m - mean (fun i => z i * z i)) <= gamma (n + 2) * mean (fun i => z i * z i) + 3 * eta.
+Proof.
+intros H; destruct (mean_square_er z m H) as (_ & _ & _ & X).
+pose proof (rho_gamma_short (n + 2) ltac:(lia)) as G1.
+set (q := mean (fun i => z i * z i)) in *.
+assert (0 <= q) by (apply mean_ge0; intros; apply Rle_0_sqr).
+assert ((rho ^ (n + 2) - 1) * q <= gamma (n + 2) * q) by (apply Rmult_le_compat_r; lra). lra.
+Qed.
+
+(** * The exact side *)
+Variables (x dl e : nat -> R) (eps : R).
+Hypothesis dl_spec : forall i, (i < n)%nat -> Rabs (dl i) <= e i.
+Hypothesis eps_ge0 : 0 <= eps.
+Definition xh i := x i + dl i.
+Definition mu := mean x.
+Definition f i := x i - mu.
+Definition var := mean (fun i => f i * f i).
+Definition a := var + eps.
+Hypothesis a_pos : 0 < a.
+Definition r := / sqrt a.
+Definition size i := Rabs (x i) + e i.
+Definition e_mu := gamma (n + 1) * mean size + 2 * eta.
+Definition e_mean := mean e.
+Definition input_var := 2 * mean (fun i => Rabs (f i) * e i) + mean (fun i => e i * e i).
+
+Lemma size_spec i : (i < n)%nat -> Rabs (xh i) <= size i.
+Proof. intros H; unfold xh, size; pose proof (Rabs_triang (x i) (dl i)); pose proof (dl_spec i H); lra. Qed.
+Lemma e_ge0 i : (i < n)%nat -> 0 <= e i.
+Proof. intros H; pose proof (dl_spec i H); pose proof (Rabs_pos (dl i)); lra. Qed.
+Lemma mean_f : mean f = 0.
+Proof.
+unfold f; rewrite (mean_ext _ (fun i => x i + (-1) * mu)) by (intros; ring).
+rewrite mean_plus, mean_const; unfold mu; ring.
+Qed.
+Lemma mean_dl : Rabs (mean dl) <= e_mean.
+Proof. eapply Rle_trans; [apply mean_abs | now apply mean_le]. Qed.
+Lemma mean_xh : mean xh = mu + mean dl.
+Proof. apply mean_plus. Qed.
+Lemma e_mu_spec m : mean_hat xh m -> Rabs (m - mean xh) <= e_mu.
+Proof.
+intros H; eapply Rle_trans; [now apply mean_bound|]; unfold e_mu.
+apply Rplus_le_compat_r, Rmult_le_compat_l; [|apply mean_le, size_spec].
+apply (L5 gamma_ge0); pose proof (L5 short_nu (n + 5) n_short).
+assert (INR (n + 1) * u <= INR (n + 5) * u) by (apply Rmult_le_compat_r; [lra | apply le_INR; lia]); lra.
+Qed.
+Lemma e_mu_ge0 : 0 <= e_mu.
+Proof.
+unfold e_mu; assert (0 <= gamma (n + 1)).
+{ apply (L5 gamma_ge0); pose proof (L5 short_nu (n + 5) n_short).
+  assert (INR (n + 1) * u <= INR (n + 5) * u) by (apply Rmult_le_compat_r; [lra | apply le_INR; lia]); lra. }
+assert (0 <= mean size).
+{ apply mean_ge0; intros i Hi; pose proof (size_spec i Hi); pose proof (Rabs_pos (xh i)); lra. }
+assert (0 <= gamma (n + 1) * mean size) by (apply Rmult_le_pos; lra). lra.
+Qed.
+Lemma var_ge0 : 0 <= var. Proof. apply mean_ge0; intros; apply Rle_0_sqr. Qed.
+
+(* variance of xh about its own mean *)
+Definition g i := f i + (dl i - mean dl).
+Definition var_h := mean (fun i => g i * g i).
+Lemma g_eq i : g i = xh i - mean xh.
+Proof. rewrite mean_xh; unfold g, f, xh; ring. Qed.
+Lemma mean_g : mean g = 0.
+Proof.
+rewrite (mean_ext g (fun i => f i + (dl i + (-1) * mean dl))) by (intros; unfold g; ring).
+rewrite mean_plus, mean_f, mean_plus, mean_const; ring.
+Qed.
+Lemma var_h_bound : Rabs (var_h - var) <= input_var.
+Proof.
+assert (E : var_h = var + (2 * mean (fun i => f i * dl i) + (mean (fun i => dl i * dl i) - mean dl * mean dl))).
+{ unfold var_h, var.
+  rewrite (mean_ext _ (fun i => (f i * f i + 2 * (f i * dl i)) + ((dl i * dl i + (- (2 * mean dl)) * dl i)
+     + (mean dl * mean dl + (- (2 * mean dl)) * f i)))) by (intros; unfold g; ring).
+  rewrite !mean_plus, mean_const, !mean_scal, mean_f; ring. }
+rewrite E; clear E.
+replace (var + (2 * mean (fun i => f i * dl i) + (mean (fun i => dl i * dl i) - mean dl * mean dl)) - var)
+  with (2 * mean (fun i => f i * dl i) + (mean (fun i => dl i * dl i) - mean dl * mean dl)) by ring.
+assert (A1 : Rabs (mean (fun i => f i * dl i)) <= mean (fun i => Rabs (f i) * e i)).
+{ eapply Rle_trans; [apply mean_abs|]; apply mean_le; intros i Hi; rewrite Rabs_mult.
+  apply Rmult_le_compat_l; [apply Rabs_pos | now apply dl_spec]. }
+assert (A2 : mean (fun i => dl i * dl i) <= mean (fun i => e i * e i)).
+{ apply mean_le; intros i Hi; pose proof (dl_spec i Hi) as B; apply Rabs_between in B; nra. }
+(* variance of dl is not negative *)
+assert (A3 : 0 <= mean (fun i => dl i * dl i) - mean dl * mean dl).
+{ assert (0 <= mean (fun i => (dl i - mean dl) * (dl i - mean dl))) by (apply mean_ge0; intros; apply Rle_0_sqr).
+  rewrite (mean_ext _ (fun i => dl i * dl i + ((- (2 * mean dl)) * dl i + mean dl * mean dl))) in H by (intros; ring).
+  rewrite !mean_plus, mean_const, mean_scal in H; lra. }
+assert (0 <= mean dl * mean dl) by nra.
+eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_mult, (Rabs_pos_eq 2), (Rabs_pos_eq (_ - _)) by lra.
+unfold input_var; lra.
+Qed.
+Lemma input_var_ge0 : 0 <= input_var.
+Proof. eapply Rle_trans; [apply Rabs_pos | apply var_h_bound]. Qed.
+
+(** * Variance *)
+Variable m : R.
+Hypothesis m_spec : mean_hat xh m.
+Definition em := m - mean xh.
+Lemma em_spec : Rabs em <= e_mu. Proof. now apply e_mu_spec. Qed.
+(* the rounded differences *)
+Variable d : nat -> R.
+Hypothesis d_spec : forall i, (i < n)%nat -> near (xh i - m) (d i).
+
+Definition shift := input_var + e_mu * e_mu.
+Definition two_pass_e_v := gamma (n + 5) * (var + shift) + shift + 8 * eta.
+
+Lemma square_err y z : near y z -> Rabs (z * z - y * y) <= (rho ^ 3 - 1) * (y * y) + / 4 * eta.
+Proof.
+unfold counter_calculus.near; intros H; pose proof (L5 rho_ge) as G; pose proof (L5 rho_ge1) as G1.
+assert (A : z * z - y * y = (z - y) * (2 * y) + (z - y) * (z - y)) by ring; rewrite A; clear A.
+eapply Rle_trans; [apply Rabs_triang|]; rewrite !Rabs_mult, (Rabs_pos_eq 2) by lra.
+set (q := Rabs (z - y)) in *; set (b := Rabs y) in *.
+assert (BB : y * y = b * b).
+{ unfold b; rewrite <- Rabs_mult, Rabs_pos_eq; [reflexivity | apply Rle_0_sqr]. }
+rewrite BB.
+assert (B0 : 0 <= b) by apply Rabs_pos; assert (Q0 : 0 <= q) by apply Rabs_pos.
+assert (C1 : q * (2 * b) <= (u * b + eta) * (2 * b)) by (apply Rmult_le_compat_r; lra).
+assert (C2 : q * q <= (u * b + eta) * (u * b + eta)) by (apply Rmult_le_compat; lra).
+assert (R3 : 3 * u + 3 * (u * u) <= rho ^ 3 - 1).
+{ assert ((1 + u) ^ 3 <= rho ^ 3) by (apply pow_incr; lra).
+  replace ((1 + u) ^ 3) with (1 + 3 * u + 3 * (u * u) + u * u * u) in H0 by (simpl; ring).
+  assert (0 <= u * u * u) by (apply Rmult_le_pos; [apply Rmult_le_pos|]; lra). lra. }
+assert (C3 : (3 * u + 3 * (u * u)) * (b * b) <= (rho ^ 3 - 1) * (b * b)) by (apply Rmult_le_compat_r; [apply Rle_0_sqr | exact R3]).
+(* 2 b eta (1 + u) <= u b^2 + eta / 8, for eta <= u / 32 *)
+assert (C4 : 4 * (b * eta) <= u * (b * b) + / 8 * eta).
+{ assert (Sq : 0 <= u * (b - 2 * (eta * / u)) * (b - 2 * (eta * / u))).
+  { rewrite Rmult_assoc; apply Rmult_le_pos; [lra | apply Rle_0_sqr]. }
+  destruct (Req_dec u 0) as [U|U]; [assert (eta = 0) by lra; rewrite H0; nra|].
+  replace (u * (b - 2 * (eta * / u)) * (b - 2 * (eta * / u))) with (u * (b * b) - 4 * (b * eta) + 4 * (eta * (eta * / u))) in Sq
+    by (field; exact U).
+  assert (eta * / u <= / 32).
+  { apply Rmult_le_reg_r with u; [lra|]; rewrite Rmult_assoc, Rinv_l by exact U; lra. }
+  assert (eta * (eta * / u) <= eta * / 32) by (apply Rmult_le_compat_l; lra). lra. }
+assert (C5 : eta * eta <= / 32 * eta) by (apply Rmult_le_compat_r; lra).
+assert (C6 : u * (b * eta) <= 1 * (b * eta)) by (apply Rmult_le_compat_r; [apply Rmult_le_pos; lra | lra]).
+assert (0 <= b * eta) by (apply Rmult_le_pos; lra).
+assert (0 <= u * u * (b * b)) by (apply Rmult_le_pos; apply Rle_0_sqr).
+lra.
+Qed.
+
+Theorem two_pass_variance_bound vh : mean_square_hat d vh -> Rabs (vh - var) <= two_pass_e_v - 2 * eta.
+Proof.
+intros Hv; destruct (mean_square_er d vh Hv) as (_ & _ & _ & B).
+set (y := fun i => xh i - m).
+assert (EY : mean (fun i => y i * y i) = var_h + em * em).
+{ unfold var_h; rewrite (mean_ext _ (fun i => g i * g i + ((- (2 * em)) * g i + em * em)))
+    by (intros; unfold y, em; rewrite g_eq; ring).
+  rewrite !mean_plus, mean_const, mean_scal, mean_g; ring. }
+assert (SD : Rabs (mean (fun i => d i * d i) - mean (fun i => y i * y i))
+   <= (rho ^ 3 - 1) * mean (fun i => y i * y i) + / 4 * eta).
+{ replace (mean (fun i => d i * d i) - mean (fun i => y i * y i)) with (mean (fun i => d i * d i + (-1) * (y i * y i)))
+    by (rewrite mean_plus, mean_scal; ring).
+  rewrite <- mean_scal, <- (mean_const (/ 4 * eta)), <- mean_plus.
+  eapply Rle_trans; [apply mean_abs|]; apply mean_le; intros i Hi.
+  replace (d i * d i + -1 * (y i * y i)) with (d i * d i - y i * y i) by ring; apply square_err, d_spec, Hi. }
+set (q := mean (fun i => y i * y i)) in *; set (p := mean (fun i => d i * d i)) in *.
+assert (Q0 : 0 <= q) by (apply mean_ge0; intros; apply Rle_0_sqr).
+pose proof var_h_bound as VB; pose proof em_spec as EM; pose proof e_mu_ge0; pose proof input_var_ge0; pose proof var_ge0.
+apply Rabs_between in VB; apply Rabs_between in EM; apply Rabs_between in SD.
+assert (EE : 0 <= em * em <= e_mu * e_mu) by (split; nra).
+assert (QV : q <= var + shift) by (unfold shift; lra).
+assert (QD : Rabs (q - var) <= shift) by (apply Rabs_le; unfold shift; lra).
+pose proof (L5 rho_pow_ge1 (n + 2)) as P1; pose proof (L5 rho_pow_ge1 3) as P3.
+pose proof (rho_gamma_short (n + 5) ltac:(lia)) as G5.
+destruct (rho_small (n + 2) ltac:(lia)) as (R1 & R2); pose proof n1 as N1.
+assert (R4 : rho ^ (n + 2) <= 2).
+{ assert (1 * gamma (n + 5) <= INR n * gamma (n + 5)); [|lra].
+  apply Rmult_le_compat_r; [|exact N1].
+  destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 (n + 5) n_short); lra. }
+assert (B2 : Rabs (vh - q) <= gamma (n + 5) * q + (3 + / 2) * eta).
+{ replace (vh - q) with ((vh - p) + (p - q)) by ring; eapply Rle_trans; [apply Rabs_triang|].
+  assert (T1 : Rabs (p - q) <= (rho ^ 3 - 1) * q + / 4 * eta) by (apply Rabs_le; lra).
+  assert (T2 : (rho ^ (n + 2) - 1) * p <= (rho ^ (n + 2) - 1) * (rho ^ 3 * q + / 4 * eta)) by (apply Rmult_le_compat_l; lra).
+  assert (T3 : rho ^ (n + 2) * rho ^ 3 = rho ^ (n + 5)) by (rewrite <- pow_add; f_equal; lia).
+  assert (T4 : (rho ^ (n + 5) - 1) * q <= gamma (n + 5) * q) by (apply Rmult_le_compat_r; lra).
+  rewrite <- T3 in T4.
+  assert (T5 : rho ^ (n + 2) * (/ 4 * eta) <= 2 * (/ 4 * eta)) by (apply Rmult_le_compat_r; lra).
+  lra. }
+assert (gamma (n + 5) * q <= gamma (n + 5) * (var + shift)).
+{ apply Rmult_le_compat_l; [|exact QV]. destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 (n + 5) n_short); lra. }
+replace (vh - var) with ((vh - q) + (q - var)) by ring; eapply Rle_trans; [apply Rabs_triang|].
+unfold two_pass_e_v; lra.
+Qed.
+
+Definition m_size := Rabs mu + e_mean.
+Definition one_pass_e_v := (1 + u) * (gamma (n + 2) * mean (fun i => size i * size i)
+    + (1 + u) * (2 * m_size * e_mu + e_mu * e_mu) + u * (m_size * m_size))
+  + u * (var + input_var) + input_var + 8 * eta.
+(* E[x^2] - m^2, the square rounded or fused *)
+Theorem one_pass_variance_bound q vh p : mean_square_hat xh q -> rounded_or_fused u eta (m * m) p ->
+  near (q - p) vh -> Rabs (vh - var) <= one_pass_e_v - 2 * eta.
+Proof.
+intros Hq Hp Hv; pose proof (mean_square_bound xh q Hq) as B.
+pose proof em_spec as EM; pose proof e_mu_ge0 as E0; pose proof mean_dl as MD.
+pose proof var_h_bound as VB; pose proof input_var_ge0 as I0; pose proof var_ge0 as V0.
+set (Q := mean (fun i => xh i * xh i)) in *; set (mx := mean xh).
+assert (EV : Q - mx * mx = var_h).
+{ unfold var_h, Q; rewrite (mean_ext (fun i => g i * g i) (fun i => xh i * xh i + ((- (2 * mx)) * xh i + mx * mx)))
+    by (intros; rewrite g_eq; unfold mx; ring).
+  rewrite !mean_plus, mean_const, mean_scal; fold mx; ring. }
+assert (MS : Rabs mx <= m_size).
+{ unfold mx, m_size; rewrite mean_xh; eapply Rle_trans; [apply Rabs_triang | lra]. }
+assert (QS : Q <= mean (fun i => size i * size i)).
+{ apply mean_le; intros i Hi; pose proof (size_spec i Hi) as S; apply Rabs_between in S; nra. }
+assert (MM : Rabs (m * m - mx * mx) <= 2 * m_size * e_mu + e_mu * e_mu).
+{ replace (m * m - mx * mx) with (em * (2 * mx) + em * em) by (unfold em, mx; ring).
+  eapply Rle_trans; [apply Rabs_triang|]; rewrite !Rabs_mult, (Rabs_pos_eq 2) by lra.
+  pose proof (Rabs_pos em); pose proof (Rabs_pos mx).
+  assert (Rabs em * (2 * Rabs mx) <= e_mu * (2 * m_size)) by (apply Rmult_le_compat; lra).
+  assert (Rabs em * Rabs em <= e_mu * e_mu) by (apply Rmult_le_compat; lra). lra. }
+assert (MX2 : Rabs (mx * mx) <= m_size * m_size).
+{ rewrite Rabs_mult; apply Rmult_le_compat; try apply Rabs_pos; assumption. }
+assert (P : Rabs (p - mx * mx) <= (1 + u) * (2 * m_size * e_mu + e_mu * e_mu) + u * (m_size * m_size) + eta).
+{ pose proof ((L7 rf_error) _ _ Hp) as R.
+  replace (p - mx * mx) with ((p - m * m) + (m * m - mx * mx)) by ring; eapply Rle_trans; [apply Rabs_triang|].
+  assert (Rabs (m * m) <= Rabs (mx * mx) + Rabs (m * m - mx * mx)).
+  { replace (m * m) with (mx * mx + (m * m - mx * mx)) at 1 by ring; apply Rabs_triang. }
+  assert (u * Rabs (m * m) <= u * (m_size * m_size + (2 * m_size * e_mu + e_mu * e_mu))) by (apply Rmult_le_compat_l; lra).
+  lra. }
+assert (G2 : 0 <= gamma (n + 2)).
+{ apply (L5 gamma_ge0); pose proof (L5 short_nu (n + 5) n_short).
+  assert (INR (n + 2) * u <= INR (n + 5) * u) by (apply Rmult_le_compat_r; [lra | apply le_INR; lia]); lra. }
+assert (Q0 : gamma (n + 2) * Q <= gamma (n + 2) * mean (fun i => size i * size i)) by (apply Rmult_le_compat_l; lra).
+set (core := gamma (n + 2) * mean (fun i => size i * size i)
+    + (1 + u) * (2 * m_size * e_mu + e_mu * e_mu) + u * (m_size * m_size)) in *.
+assert (D1 : Rabs (q - p - var_h) <= core + 4 * eta).
+{ rewrite <- EV; replace (q - p - (Q - mx * mx)) with ((q - Q) - (p - mx * mx)) by ring.
+  unfold Rminus at 1; eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_Ropp; unfold core; lra. }
+pose proof (L5 near_close _ _ _ _ Hv D1) as D2.
+apply Rabs_between in VB.
+assert (VH : Rabs var_h <= var + input_var) by (apply Rabs_le; lra).
+assert (u * Rabs var_h <= u * (var + input_var)) by (apply Rmult_le_compat_l; lra).
+assert (DV : Rabs (var_h - var) <= input_var) by (apply Rabs_le; lra).
+replace (vh - var) with ((vh - var_h) + (var_h - var)) by ring; eapply Rle_trans; [apply Rabs_triang|].
+assert (u * eta <= / 4 * eta).
+{ apply Rmult_le_compat_r; [lra|]; pose proof (L5 short_nu (n + 5) n_short) as S; rewrite plus_INR in S.
+  assert (1 * u <= (INR n + INR 5) * u) by (apply Rmult_le_compat_r; [lra|]; pose proof n1; pose proof (pos_INR 5); lra). lra. }
+unfold one_pass_e_v; fold core; lra.
+Qed.
+
+(** * The root *)
+Variables (vh ah rh e_v gr : R).
+Hypothesis vh_spec : Rabs (vh - var) <= e_v - 2 * eta.
+Hypothesis ah_spec : near (vh + eps) ah.
+Definition alpha := ((1 + u) * e_v + u * a) / a.
+Hypothesis alpha_lt1 : alpha < 1.
+Hypothesis gr_spec : 0 <= gr <= 1.
+Hypothesis rh_spec : 0 < ah -> Rabs (rh * sqrt ah - 1) <= gr.
+Definition RR := (1 + gr) / sqrt (1 - alpha) - 1.
+
+Lemma alpha_ge0 : 0 <= alpha.
+Proof.
+unfold alpha, Rdiv; apply Rmult_le_pos; [|left; now apply Rinv_0_lt_compat].
+pose proof (Rabs_pos (vh - var)).
+assert (0 <= (1 + u) * e_v) by (apply Rmult_le_pos; lra).
+assert (0 <= u * a) by (apply Rmult_le_pos; lra). lra.
+Qed.
+Lemma ah_bounds : a * (1 - alpha) <= ah <= a * (1 + alpha).
+Proof.
+assert (E : a * alpha = (1 + u) * e_v + u * a) by (unfold alpha; field; lra).
+assert (V : Rabs (vh + eps - a) <= e_v - 2 * eta) by (unfold a; replace (vh + eps - (var + eps)) with (vh - var) by ring; exact vh_spec).
+pose proof (L5 near_close _ _ _ _ ah_spec V) as B; rewrite (Rabs_pos_eq a) in B by lra.
+apply Rabs_between in B.
+assert (0 <= u * eta) by (apply Rmult_le_pos; lra).
+rewrite Rmult_minus_distr_l, Rmult_plus_distr_l, E; lra.
+Qed.
+Lemma ah_pos : 0 < ah.
+Proof.
+destruct ah_bounds as (B & _); assert (0 < a * (1 - alpha)) by (apply Rmult_lt_0_compat; lra). lra.
+Qed.
+Lemma r_pos : 0 < r. Proof. apply Rinv_0_lt_compat, sqrt_lt_R0, a_pos. Qed.
+
+Theorem root_bound : Rabs (rh - r) <= RR * r.
+Proof.
+pose proof ah_pos as AP; pose proof (rh_spec AP) as H; pose proof alpha_ge0 as A0; destruct ah_bounds as (B1 & B2).
+set (s := sqrt ah) in *; set (sa := sqrt a); set (sm := sqrt (1 - alpha)); set (sp := sqrt (1 + alpha)).
+assert (S0 : 0 < s) by (apply sqrt_lt_R0; exact AP).
+assert (Sa : 0 < sa) by (apply sqrt_lt_R0; exact a_pos).
+assert (Sm : 0 < sm) by (apply sqrt_lt_R0; lra).
+assert (Sp : 0 < sp) by (apply sqrt_lt_R0; lra).
+assert (L : sa * sm <= s) by (unfold sa, sm, s; rewrite <- sqrt_mult by lra; apply sqrt_le_1_alt; exact B1).
+assert (U : s <= sa * sp) by (unfold sa, sp, s; rewrite <- sqrt_mult by lra; apply sqrt_le_1_alt; exact B2).
+apply Rabs_between in H.
+set (p := / sm); set (q := / sp).
+assert (P0 : 0 < p) by (now apply Rinv_0_lt_compat); assert (Q0 : 0 < q) by (now apply Rinv_0_lt_compat).
+assert (IS : rh = (rh * s) * / s) by (field; lra).
+assert (I1 : / s <= r * p).
+{ unfold r, p; fold sa; rewrite <- Rinv_mult_distr by lra; apply Rinv_le_contravar; [apply Rmult_lt_0_compat|]; lra. }
+assert (I2 : r * q <= / s).
+{ unfold r, q; fold sa; rewrite <- Rinv_mult_distr by lra; apply Rinv_le_contravar; [|exact U]; lra. }
+assert (S1 : 0 < / s) by (now apply Rinv_0_lt_compat).
+pose proof r_pos as RP.
+assert (Up : rh <= (1 + gr) * (r * p)) by (rewrite IS; apply Rmult_le_compat; lra).
+assert (Lo : (1 - gr) * (r * q) <= rh).
+{ rewrite IS; apply Rmult_le_compat; try lra; apply Rmult_le_pos; lra. }
+(* p + q >= 2 sqrt(pq) >= 2 and p >= q *)
+assert (PQ1 : q <= p).
+{ unfold p, q; apply Rinv_le_contravar; [exact Sm|]; apply sqrt_le_1_alt; lra. }
+assert (PQ2 : 1 <= p * q).
+{ unfold p, q; rewrite <- Rinv_mult_distr by lra; apply Rle_trans with (/ 1); [lra | apply Rinv_le_contravar; [now apply Rmult_lt_0_compat|]].
+  unfold sm, sp; rewrite <- sqrt_mult by lra; pose proof (Rle_0_sqr alpha) as X; unfold Rsqr in X.
+  apply Rle_trans with (sqrt 1); [apply sqrt_le_1_alt; lra | rewrite sqrt_1; lra]. }
+assert (PQ : 2 <= p + q).
+{ destruct (Rle_or_lt 2 (p + q)) as [X|X]; [exact X|exfalso].
+  pose proof (Rle_0_sqr (p - q)) as Y; unfold Rsqr in Y.
+  assert ((p + q) * (p + q) < 2 * 2) by (apply Rmult_le_0_lt_compat; lra). lra. }
+assert (RE : RR = (1 + gr) * p - 1) by reflexivity.
+rewrite RE; apply Rabs_le.
+assert (T1 : (2 - ((1 - gr) * q + (1 + gr) * p)) * r <= 0).
+{ assert (0 <= gr * (p - q)) by (apply Rmult_le_pos; lra).
+  assert (0 <= ((1 - gr) * q + (1 + gr) * p - 2) * r) by (apply Rmult_le_pos; lra). lra. }
+lra.
+Qed.
+End LayerNorm.
+
+(* sqrt and division correctly rounded, in the range where errors are relative *)
+Theorem correctly_rounded_root u eta (u_ge0 : 0 <= u) (u_lt : 3 * u < 1) (eta_ge0 : 0 <= eta) ah s rh :
+  0 < ah -> Rabs (s - sqrt ah) <= u * sqrt ah -> Rabs (rh - / s) <= u * / s ->
+  Rabs (rh * sqrt ah - 1) <= gamma u 3.
+Proof.
+intros AP Hs Hr; assert (S0 : 0 < sqrt ah) by (now apply sqrt_lt_R0).
+set (q := sqrt ah) in *.
+apply Rabs_between in Hs.
+assert (SP : 0 < s) by (assert (0 < (1 - u) * q) by (apply Rmult_lt_0_compat; lra); lra).
+assert (I0 : 0 < / s) by (now apply Rinv_0_lt_compat).
+apply Rabs_between in Hr.
+set (z := q * / s).
+assert (Z1 : z * s = q) by (unfold z; field; lra).
+assert (ZP : 0 < z) by (unfold z; now apply Rmult_lt_0_compat).
+assert (Zu : z * (1 - u) <= 1).
+{ apply Rmult_le_reg_r with s; [exact SP|]; replace (z * (1 - u) * s) with ((1 - u) * (z * s)) by ring; rewrite Z1; lra. }
+assert (Zl : 1 <= z * (1 + u)).
+{ apply Rmult_le_reg_r with s; [exact SP|]; replace (z * (1 + u) * s) with ((1 + u) * (z * s)) by ring; rewrite Z1; lra. }
+assert (R1 : rh * q <= (1 + u) * z).
+{ unfold z; replace ((1 + u) * (q * / s)) with ((/ s + u * / s) * q) by ring; apply Rmult_le_compat_r; lra. }
+assert (R2 : (1 - u) * z <= rh * q).
+{ unfold z; replace ((1 - u) * (q * / s)) with ((/ s - u * / s) * q) by ring; apply Rmult_le_compat_r; lra. }
+assert (G : gamma u 3 * (1 - 3 * u) = 3 * u) by (unfold gamma; simpl; field; lra).
+assert (G0 : 0 <= gamma u 3).
+{ unfold gamma, Rdiv; apply Rmult_le_pos; [simpl; lra | left; apply Rinv_0_lt_compat; simpl; lra]. }
+apply Rabs_le; split.
+- (* (1-u) z >= (1-u)/(1+u) >= 1 - 2u >= 1 - gamma *)
+  assert ((1 - 2 * u) * (1 + u) <= (1 - u) * (z * (1 + u))).
+  { assert ((1 - u) * 1 <= (1 - u) * (z * (1 + u))) by (apply Rmult_le_compat_l; lra). nra. }
+  assert (1 - 2 * u <= (1 - u) * z).
+  { apply Rmult_le_reg_r with (1 + u); lra. }
+  assert (3 * u <= gamma u 3).
+  { rewrite <- G; assert (gamma u 3 * (1 - 3 * u) <= gamma u 3 * 1) by (apply Rmult_le_compat_l; lra). lra. }
+  lra.
+- (* (1+u) z <= (1+u)/(1-u) <= 1 + gamma_3 *)
+  assert (X : (1 + u) * z * (1 - u) <= (1 + gamma u 3) * (1 - u)).
+  { assert ((1 + u) * (z * (1 - u)) <= (1 + u) * 1) by (apply Rmult_le_compat_l; lra).
+    assert (2 * u <= gamma u 3 * (1 - u)); [|lra].
+    assert (gamma u 3 * (1 - 3 * u) <= gamma u 3 * (1 - u)) by (apply Rmult_le_compat_l; lra). lra. }
+  assert ((1 + u) * z <= 1 + gamma u 3) by (apply Rmult_le_reg_r with (1 - u); lra).
+  lra.
+Qed.
