@@ -1,8 +1,8 @@
 // One head at a time, one query at a time, columns read in place: nothing is stored that need not be.
 //
-// Of a sequence of L tokens it keeps n [L,D], K and V of one head [L,d], one row of scores [L] and the projected
-// sum so far [L,D]. Sequences come straight from the strided views, and the column pass overwrites the row pass's
-// result sequence by sequence.
+// Of a sequence of L tokens it keeps n [L,D], K and V of one head [L,d], one row of scores [L] and the
+// projected sum so far [L,D]. Sequences come straight from the strided views, and the column pass overwrites
+// the row pass's result sequence by sequence.
 #pragma once
 
 #include "gaugeblock/reference/axial/unfused.h"
@@ -42,7 +42,8 @@ Matrix<Scalar> fused_sequence_pass(const Matrix<Scalar>& x, const Weights<Scalar
 /// One pass of the whole block from `in` to `out`, which may be the same tensor.
 template <class Scalar, class Input>
 void fused_sequence_block(const TensorView<Input, 4>& in, const TensorView<Scalar, 4>& out,
-                          const AxialPassParameters& parameters, bool along_rows, const AxialProblem& problem) {
+                          const AxialPassParameters& parameters, bool along_rows,
+                          const AxialProblem& problem) {
   const auto [B, H, W, D] = in.shape;
   const Weights<Scalar> weights = load<Scalar>(parameters);
   const Index L = along_rows ? W : H;

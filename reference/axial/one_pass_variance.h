@@ -1,7 +1,7 @@
 // LayerNorm in one reading of x: variance = mean(x²) - mean(x)². Everything else is as in the definition.
 //
-// The subtraction cancels when the mean is large against the spread: the rounding errors of mean(x²) then exceed
-// variance + eps, which may even come out negative. Such problems are declined.
+// The subtraction cancels when the mean is large against the spread: the rounding errors of mean(x²) then
+// exceed variance + eps, which may even come out negative. Such problems are declined.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,8 @@ namespace gaugeblock::axial {
 
 /// LayerNorm of every row of x, [L,D].
 template <class Scalar>
-Matrix<Scalar> layer_norm_one_pass(const Matrix<Scalar>& x, const Weights<Scalar>& weights, const Scalar& eps) {
+Matrix<Scalar> layer_norm_one_pass(const Matrix<Scalar>& x, const Weights<Scalar>& weights,
+                                   const Scalar& eps) {
   using std::sqrt;
   const Scalar D(static_cast<float>(x.cols()));
   Matrix<Scalar> n(x.rows(), x.cols());
@@ -30,8 +31,8 @@ Matrix<Scalar> layer_norm_one_pass(const Matrix<Scalar>& x, const Weights<Scalar
 }
 
 /// Whether float32 rounding in mean(x²) - mean(x)² may exceed half of variance + eps in some row of x.
-/// The error is at most (3 D + 8) u mean(x²), u = 2^-24: D + 2 roundings in mean(x²), D + 1 in the mean, which
-/// enters twice, and the square and the difference; and |mean(x)| mean|x| <= mean(x²).
+/// The error is at most (3 D + 8) u mean(x²), u = 2^-24: D + 2 roundings in mean(x²), D + 1 in the mean,
+/// which enters twice, and the square and the difference; and |mean(x)| mean|x| <= mean(x²).
 inline bool one_pass_variance_cancels(const Matrix<double>& x, double eps) {
   const double D = static_cast<double>(x.cols());
   for (Index token = 0; token < x.rows(); ++token) {
@@ -44,10 +45,11 @@ inline bool one_pass_variance_cancels(const Matrix<double>& x, double eps) {
   return false;
 }
 
-/// Why the problem lies outside the domain of this form, or nothing. Decided from the inputs alone; what the column
-/// pass meets after a row pass is computed in float64 for it.
+/// Why the problem lies outside the domain of this form, or nothing. Decided from the inputs alone; what the
+/// column pass meets after a row pass is computed in float64 for it.
 inline std::optional<std::string> one_pass_variance_declines(const AxialProblem& problem) {
-  const std::string reason = "mean(x^2) - mean(x)^2 cancels: the mean of a token is too large against its spread";
+  const std::string reason =
+      "mean(x^2) - mean(x)^2 cancels: the mean of a token is too large against its spread";
   if (one_pass_variance_cancels(load<double>(problem.x), problem.eps)) return reason;
   if (problem.passes != AxialPasses::both) return std::nullopt;
 

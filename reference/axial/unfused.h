@@ -1,6 +1,7 @@
 // The definition: sequence by sequence, whole matrices, one formula after the other.
 //
-//     n = LayerNorm(x)     [Q K V] = n · W_qkvᵀ     o_h = softmax(Q_h K_hᵀ / √d) V_h     x ← x + o · W_outᵀ + b_out
+//     n = LayerNorm(x)     [Q K V] = n · W_qkvᵀ     o_h = softmax(Q_h K_hᵀ / √d) V_h     x ← x + o · W_outᵀ +
+//     b_out
 #pragma once
 
 #include <cmath>
@@ -9,7 +10,8 @@
 
 namespace gaugeblock::axial {
 
-/// Every row of x, [L,D], by itself: (x - mean) / √(variance + eps) · weight + bias, with the variance over D.
+/// Every row of x, [L,D], by itself: (x - mean) / √(variance + eps) · weight + bias, with the variance over
+/// D.
 template <class Scalar>
 Matrix<Scalar> layer_norm(const Matrix<Scalar>& x, const Weights<Scalar>& weights, const Scalar& eps) {
   using std::sqrt;
@@ -37,7 +39,8 @@ Matrix<Scalar> softmax_attention(const Matrix<Scalar>& Q, const Matrix<Scalar>& 
   for (Index query = 0; query < weight.rows(); ++query) {
     Scalar largest = weight(query, 0);
     for (Index key = 1; key < weight.cols(); ++key) largest = max(largest, weight(query, key));
-    for (Index key = 0; key < weight.cols(); ++key) weight(query, key) = exp(Scalar(weight(query, key) - largest));
+    for (Index key = 0; key < weight.cols(); ++key)
+      weight(query, key) = exp(Scalar(weight(query, key) - largest));
     sum(query) = weight.row(query).sum();
   }
   Matrix<Scalar> o = weight * V;

@@ -1,31 +1,36 @@
 // A running error analysis of one pass, sequence by sequence.
 //
-// Notation. A hat is what a float32 implementation computes, everything else is exact. x̂ = x + δ with |δ| <= e: the
-// input of a column pass is the output of a row pass. D channels, d a head, L tokens, γ and β LayerNorm's weight and
-// bias. Every δ_k below is one of the implementation's rounding errors and unknown; what is known is a bound on it.
-// The point of the analysis is to push each unknown through the exact linear maps behind it *before* absolute values
-// are taken, so that Σ_i |Σ_c k_c W_ci| stands where Σ_c |k_c| Σ_i |W_ci| would, and to take absolute values only where
-// unknowns are independent. Products of two unknowns are kept, so that the result is a bound and not an estimate.
+// Notation. A hat is what a float32 implementation computes, everything else is exact. x̂ = x + δ with |δ| <=
+// e: the input of a column pass is the output of a row pass. D channels, d a head, L tokens, γ and β
+// LayerNorm's weight and bias. Every δ_k below is one of the implementation's rounding errors and unknown;
+// what is known is a bound on it. The point of the analysis is to push each unknown through the exact linear
+// maps behind it *before* absolute values are taken, so that Σ_i |Σ_c k_c W_ci| stands where Σ_c |k_c| Σ_i
+// |W_ci| would, and to take absolute values only where unknowns are independent. Products of two unknowns are
+// kept, so that the result is a bound and not an estimate.
 //
-// LayerNorm (claims axial.layer_norm.two_pass, axial.layer_norm.one_pass). With a = σ² + eps, r = a^-1/2, f = x - μ
+// LayerNorm (claims axial.layer_norm.two_pass, axial.layer_norm.one_pass). With a = σ² + eps, r = a^-1/2, f =
+// x - μ
 //
 //     n̂_i - n_i = ρ γ_i r f_i + (1 + ρ) r γ_i (δ_i - mean δ) - (1 + ρ) r γ_i ε + ℓ_i
 //
-// where ρ is the relative error of r, ε the error of the mean (both the same for all channels of a token) and ℓ_i what
-// the last four roundings add. |ρ| <= R, |ε| <= e_μ, |ℓ| <= loc. For any vector w of D numbers
+// where ρ is the relative error of r, ε the error of the mean (both the same for all channels of a token) and
+// ℓ_i what the last four roundings add. |ρ| <= R, |ε| <= e_μ, |ℓ| <= loc. For any vector w of D numbers
 //
-//     |w · (n̂ - n)| <= R |Σ w_i γ_i r f_i| + (1 + R) r (Σ_i |w_i γ_i - mean(w γ)| e_i + e_μ |Σ w_i γ_i|) + Σ |w_i| loc_i
+//     |w · (n̂ - n)| <= R |Σ w_i γ_i r f_i| + (1 + R) r (Σ_i |w_i γ_i - mean(w γ)| e_i + e_μ |Σ w_i γ_i|) + Σ
+//     |w_i| loc_i
 //
-// Logits (axial.linear, axial.attention.*). Δq = W_q Δn + τ with τ the rounding errors of the dot products, so
-// k · Δq = (W_qᵀ k) · Δn + k · τ: the inequality above with w = W_qᵀ k, and the same for q · Δk; then Δq · Δk.
+// Logits (axial.linear, axial.attention.*). Δq = W_q Δn + τ with τ the rounding errors of the dot products,
+// so k · Δq = (W_qᵀ k) · Δn + k · τ: the inequality above with w = W_qᵀ k, and the same for q · Δk; then Δq ·
+// Δk.
 //
-// Softmax. With computed weights p̂_j = λ w_j κ_j, w_j = exp(z_j - max z), |ln κ_j| <= ξ_j and λ common to all keys,
-// and o = Σ w_j v_j / Σ w_j:
+// Softmax. With computed weights p̂_j = λ w_j κ_j, w_j = exp(z_j - max z), |ln κ_j| <= ξ_j and λ common to all
+// keys, and o = Σ w_j v_j / Σ w_j:
 //
 //     Σ p̂_j v_j / Σ p̂_j - o = Σ w_j (κ_j - 1) (v_j - o) / Σ w_j κ_j         since Σ w_j (v_j - o) = 0
 //
-// The denominator is at least Σ w_j exp(-ξ_j) > 0, so there is always a bound; and the left side is also a mean of
-// v_j - o, hence at most max_j |v_j - o|. Both hold for any linear map of v, in particular for W_out v.
+// The denominator is at least Σ w_j exp(-ξ_j) > 0, so there is always a bound; and the left side is also a
+// mean of v_j - o, hence at most max_j |v_j - o|. Both hold for any linear map of v, in particular for W_out
+// v.
 //
 // Projection and residual (axial.residual): ŷ = (x̂ + p̂)(1 + δ), p̂ the dot products with bias.
 #include "gaugeblock/verify/bounds/axial_bound.h"
@@ -57,8 +62,10 @@ struct Model {
   enum class Rescalings { none, in_order, any };
   bool one_pass_variance = false;
   Rescalings rescalings = Rescalings::none;
-  bool residual_any_order = false;  ///< the bias may be added to x before the projected sum
-  double exp_error = 0;             ///< relative
+  /// Nothing is known: the variance may be taken in one pass where that does not cancel, LayerNorm may be
+  /// folded into x·s + (β - μ s), and the bias may be added to x before the projected sum.
+  bool any_form = false;
+  double exp_error = 0;  ///< relative
   double root_roundings = 0;
   double underflow = 0;
 };
@@ -70,14 +77,15 @@ Model model_of(const Arithmetic& arithmetic) {
     model.rescalings = Model::Rescalings::in_order;
   } else if (arithmetic.form == "one_pass_variance") {
     model.one_pass_variance = true;
-  } else if (arithmetic.form == "any_order") {
+  } else if (arithmetic.form == "any_form") {
     model.rescalings = Model::Rescalings::any;
-    model.residual_any_order = true;
+    model.any_form = true;
     if (arithmetic.exp_error == 0) model.exp_error = claims::unknown_exp_error * u;
   } else if (arithmetic.form != "unfused" && arithmetic.form != "fused_sequence") {
     throw std::logic_error("no bound of the axial block is known for '" + arithmetic.form + "'");
   }
-  model.root_roundings = arithmetic.reciprocal_root ? claims::reciprocal_root_roundings : claims::root_roundings;
+  model.root_roundings =
+      arithmetic.reciprocal_root ? claims::reciprocal_root_roundings : claims::root_roundings;
   model.underflow = arithmetic.flush_to_zero ? claims::underflow_flushed : claims::underflow;
   return model;
 }
@@ -91,9 +99,9 @@ struct Tokens {
 
 /// The exact LayerNorm of one sequence and how far a computed one may be from it; see the top of the file.
 struct Normalized {
-  Matrix n;          ///< [L,D]
-  Matrix local;      ///< loc [L,D]
-  Matrix error;      ///< bound on |n̂ - n| element by element [L,D]
+  Matrix n;                     ///< [L,D]
+  Matrix local;                 ///< loc [L,D]
+  Matrix error;                 ///< bound on |n̂ - n| element by element [L,D]
   Eigen::VectorXd root_error;   ///< R [L]
   Eigen::VectorXd input_gain;   ///< (1 + R) r [L]
   Eigen::VectorXd shift_error;  ///< (1 + R) r e_μ [L]
@@ -105,8 +113,13 @@ Normalized layer_norm(const Matrix& x, const Matrix& e, const Weights<double>& w
   const Index L = x.rows();
   const auto D = static_cast<double>(x.cols());
   const double eta = model.underflow;
-  Normalized result{Matrix(L, x.cols()), Matrix(L, x.cols()), Matrix(L, x.cols()), Eigen::VectorXd(L),
-                    Eigen::VectorXd(L), Eigen::VectorXd(L), true};
+  Normalized result{Matrix(L, x.cols()),
+                    Matrix(L, x.cols()),
+                    Matrix(L, x.cols()),
+                    Eigen::VectorXd(L),
+                    Eigen::VectorXd(L),
+                    Eigen::VectorXd(L),
+                    true};
   for (Index t = 0; t < L; ++t) {
     const double mean = x.row(t).mean();
     const Vector f = (x.row(t).array() - mean).matrix();
@@ -120,18 +133,15 @@ Normalized layer_norm(const Matrix& x, const Matrix& e, const Weights<double>& w
     const double input_mean = e.row(t).mean();
     // Variance of x̂ less that of x: 2 mean(f δ) + variance(δ).
     const double input_variance = 2 * f.cwiseAbs().cwiseProduct(e.row(t)).mean() + e.row(t).squaredNorm() / D;
-    double variance_error = 0;
-    if (model.one_pass_variance) {
-      const double m = std::abs(mean) + input_mean;
-      variance_error =
-          (1 + u) * (gamma(claims::mean_square_roundings(D)) * size.squaredNorm() / D +
-                     (1 + u) * (2 * m * mean_error + mean_error * mean_error) + u * m * m) +
-          u * (variance + input_variance) + input_variance + 4 * eta;
-    } else {
-      // mean((x̂ - μ̂)²) = variance(x̂) + ε²
-      const double shift = input_variance + mean_error * mean_error;
-      variance_error = gamma(claims::variance_roundings(D)) * (variance + shift) + shift + 4 * eta;
-    }
+    const double m = std::abs(mean) + input_mean;  // at least the mean of x̂
+    const double one_pass = (1 + u) * (gamma(claims::mean_square_roundings(D)) * size.squaredNorm() / D +
+                                       (1 + u) * (2 * m * mean_error + mean_error * mean_error) + u * m * m) +
+                            u * (variance + input_variance) + input_variance + 4 * eta;
+    // mean((x̂ - μ̂)²) = variance(x̂) + ε²
+    const double shift = input_variance + mean_error * mean_error;
+    const double two_pass = gamma(claims::variance_roundings(D)) * (variance + shift) + shift + 4 * eta;
+    double variance_error = model.one_pass_variance ? one_pass : two_pass;
+    if (model.any_form && 2 * one_pass <= a) variance_error = std::max(one_pass, two_pass);
     const double alpha = ((1 + u) * variance_error + u * a) / a;
     if (!(alpha < 1) || !(4 * size.squaredNorm() < claims::overflow_threshold)) {
       result.bounded = false;
@@ -149,6 +159,10 @@ Normalized layer_norm(const Matrix& x, const Matrix& e, const Weights<double>& w
       const double product = gain * (1 + R) * (std::abs(f(i)) + moved);
       result.local(t, i) = normalize * (1 + u) * product + u * (std::abs(result.n(t, i)) + common) +
                            4 * eta * (1 + std::abs(weights.norm_weight(i)));
+      if (model.any_form)
+        result.local(t, i) +=
+            gamma(claims::folded_roundings) *
+            (gain * (1 + R) * (size(i) + 2 * (m + mean_error)) + std::abs(weights.norm_bias(i)));
       result.error(t, i) = common + result.local(t, i);
     }
     result.root_error(t) = R;
@@ -190,8 +204,16 @@ class SequenceBound {
  public:
   SequenceBound(const Matrix& x, const Matrix& e, bool exact, const Maps& maps, Index heads, double eps,
                 const Model& model)
-      : x_(x), e_(e), exact_(exact), maps_(maps), L_(x.rows()), D_(x.cols()), d_(x.cols() / heads), heads_(heads),
-        model_(model), normalized_(layer_norm(x, e, maps.weights, eps, model)) {}
+      : x_(x),
+        e_(e),
+        exact_(exact),
+        maps_(maps),
+        L_(x.rows()),
+        D_(x.cols()),
+        d_(x.cols() / heads),
+        heads_(heads),
+        model_(model),
+        normalized_(layer_norm(x, e, maps.weights, eps, model)) {}
 
   /// The exact result y and the bound on its error, both [L,D].
   void compute(Matrix& y, Matrix& y_error) {
@@ -215,7 +237,7 @@ class SequenceBound {
     const double rounding = gamma(claims::linear_with_bias_roundings(static_cast<double>(D_)));
     y_error = e_ + projection_error_ + rounding * sum;
     y_error.array() += 2 * static_cast<double>(D_ + 1) * model_.underflow;
-    if (model_.residual_any_order)
+    if (model_.any_form)
       y_error += u * ((x_.cwiseAbs() + e_).rowwise() + Vector(weights.out_bias.cwiseAbs()));
     y_error = claims::outward * ((1 + u) * y_error + u * y.cwiseAbs());
     for (Index i = 0; i < y.size(); ++i) {
@@ -244,8 +266,8 @@ class SequenceBound {
     overflows_ = !(majorant.maxCoeff() < claims::overflow_threshold);
   }
 
-  /// Bounds |c_j · W Δn_t| for every row c_j [d] of `factors`, [J,d], and every token t of the sequence: [L,J].
-  /// W are the rows of W_qkv from `first` on, of which `value`, [L,d], is the product with n.
+  /// Bounds |c_j · W Δn_t| for every row c_j [d] of `factors`, [J,d], and every token t of the sequence:
+  /// [L,J]. W are the rows of W_qkv from `first` on, of which `value`, [L,d], is the product with n.
   Matrix through_linear(const Matrix& factors, Index first, const Matrix& value) const {
     const auto rows = Eigen::seqN(first, d_);
     const Matrix w = factors * maps_.weights.qkv(rows, Eigen::all);
@@ -257,7 +279,8 @@ class SequenceBound {
     Matrix input;
     if (!exact_) input = e_ * (factors * maps_.qkv_centred(rows, Eigen::all)).cwiseAbs().transpose();
     for (Index t = 0; t < L_; ++t) {
-      result.row(t) += normalized_.root_error(t) * common.row(t).cwiseAbs() + normalized_.shift_error(t) * shift;
+      result.row(t) +=
+          normalized_.root_error(t) * common.row(t).cwiseAbs() + normalized_.shift_error(t) * shift;
       if (!exact_) result.row(t) += normalized_.input_gain(t) * input.row(t);
     }
     return result;
@@ -295,7 +318,8 @@ class SequenceBound {
     if (narrow()) {
       z_error += Q_error * K.cwiseAbs().transpose() + Q.cwiseAbs() * K_error.transpose();
     } else {
-      z_error += through_linear(K, head * d_, Q) + dot_error_(Eigen::all, channels) * K.cwiseAbs().transpose();
+      z_error +=
+          through_linear(K, head * d_, Q) + dot_error_(Eigen::all, channels) * K.cwiseAbs().transpose();
       z_error += (through_linear(Q, k_first, K) +
                   dot_error_(Eigen::all, seqN(k_first, d_)) * Q.cwiseAbs().transpose())
                      .transpose();
@@ -336,10 +360,9 @@ class SequenceBound {
       const double numerator = gamma(claims::numerator_roundings(L, rescalings(l)));
       const double quotient = gamma(claims::quotient_roundings(L, rescalings(l)));
       const double lost = 4 * L * (rescalings(l) + 1) * claims::small_weight;
-      quotient_error.row(l) =
-          (1 + quotient) * numerator * numerator_size.row(l) +
-          quotient * (o.row(l).cwiseAbs() + softmax_change.row(l) + inherited.row(l)) +
-          lost * (Vector::Ones(d_) + largest_V + o.row(l).cwiseAbs());
+      quotient_error.row(l) = (1 + quotient) * numerator * numerator_size.row(l) +
+                              quotient * (o.row(l).cwiseAbs() + softmax_change.row(l) + inherited.row(l)) +
+                              lost * (Vector::Ones(d_) + largest_V + o.row(l).cwiseAbs());
     }
     o_error_(Eigen::all, channels) = softmax_change + inherited + quotient_error;
     if (!(2 * L * largest_V.maxCoeff() < claims::overflow_threshold)) overflows_ = true;
@@ -356,8 +379,9 @@ class SequenceBound {
     if (exact_) {
       projection_error_ += largest_weight * (V_error * out_size.transpose());
     } else {
-      projection_error_ += largest_weight * (through_linear(W_out, v_first, V) +
-                                             dot_error_(Eigen::all, seqN(v_first, d_)) * out_size.transpose());
+      projection_error_ +=
+          largest_weight * (through_linear(W_out, v_first, V) +
+                            dot_error_(Eigen::all, seqN(v_first, d_)) * out_size.transpose());
     }
   }
 

@@ -1,7 +1,7 @@
 // The constants of every proved bound of the axial block, each with the id of the claim it rests on.
 //
-// A count is the largest number of float32 roundings on the way of one term into a result, in any order of the sum
-// and with or without FMA. n roundings change a term by a factor within 1 ± gamma(n).
+// A count is the largest number of float32 roundings on the way of one term into a result, in any order of
+// the sum and with or without FMA. n roundings change a term by a factor within 1 ± gamma(n).
 #pragma once
 
 #include "gaugeblock/verify/bounds/claims.h"
@@ -17,49 +17,68 @@ inline double gamma(double roundings) {
 // claim: axial.layer_norm.two_pass, axial.layer_norm.one_pass
 
 /// Mean of n terms: n - 1 additions, then a division, or a product with the rounded 1/n.
-inline double mean_roundings(double n) { return n + 1; }
+inline double mean_roundings(double n) {
+  return n + 1;
+}
 /// Mean of n squares: the product and a mean.
-inline double mean_square_roundings(double n) { return n + 2; }
+inline double mean_square_roundings(double n) {
+  return n + 2;
+}
 /// Two-pass variance: the rounded difference x - mean counts twice in its square, then a mean of squares.
-inline double variance_roundings(double n) { return n + 4; }
+inline double variance_roundings(double n) {
+  return n + 4;
+}
 /// 1 / √a, both operations correctly rounded: (1 + u) / (1 - u) lies below (1 + u)^3.
 inline constexpr double root_roundings = 3;
 /// One reciprocal square root within 2 ulp of the correctly rounded one, as CUDA documents rsqrtf: 5 u.
 inline constexpr double reciprocal_root_roundings = 5;
 /// x - mean, times 1 / √a, times the weight (in either order); the bias is added with one more.
 inline constexpr double normalize_roundings = 3;
+/// The folded form x·s + (bias - mean·s), s = weight / √a: beside the above, one rounding of x·s, two of
+/// mean·s and one of the bias. Those that follow them, u² and less, fit into a second one.
+inline constexpr double folded_roundings = 2;
 
 // claim: axial.linear
 
 /// Dot product of n terms without bias: the product and n - 1 additions.
-inline double linear_roundings(double n) { return n; }
+inline double linear_roundings(double n) {
+  return n;
+}
 /// The same with a bias, which may enter the sum anywhere.
-inline double linear_with_bias_roundings(double n) { return n + 1; }
+inline double linear_with_bias_roundings(double n) {
+  return n + 1;
+}
 
 // claim: axial.attention.two_pass, axial.attention.online
 
-/// Logit of a head of d channels: a dot product of d terms and its product with the rounded 1 / √d (two more), or a
-/// division by the rounded √d; the scale may also be applied to q or to k before.
-inline double logit_roundings(double d) { return d + 3; }
+/// Logit of a head of d channels: a dot product of d terms and its product with the rounded 1 / √d (two
+/// more), or a division by the rounded √d; the scale may also be applied to q or to k before.
+inline double logit_roundings(double d) {
+  return d + 3;
+}
 /// One term p_j v_j of the numerator: the product, L - 1 additions, one product for each rescaling.
-inline double numerator_roundings(double L, double rescalings) { return L + rescalings; }
-/// The denominator and the quotient: L - 1 additions, one product for each rescaling, and a division or the product
-/// with a rounded reciprocal.
-inline double quotient_roundings(double L, double rescalings) { return L + rescalings + 1; }
+inline double numerator_roundings(double L, double rescalings) {
+  return L + rescalings;
+}
+/// The denominator and the quotient: L - 1 additions, one product for each rescaling, and a division or the
+/// product with a rounded reciprocal.
+inline double quotient_roundings(double L, double rescalings) {
+  return L + rescalings + 1;
+}
 /// Results below 2^-126 of exp, of a rescaling or of p_j v_j: each loses at most this much.
 inline constexpr double small_weight = 0x1p-126;
 
-/// exp within 2 ulp of the correctly rounded value, in units of u: what CUDA documents for expf, and what is assumed
-/// of an implementation that nothing is known about.
+/// exp within 2 ulp of the correctly rounded value, in units of u: what CUDA documents for expf, and what is
+/// assumed of an implementation that nothing is known about.
 inline constexpr double unknown_exp_error = 5;
 
 // claim: axial.block
 
 /// Above this an intermediate might overflow in some order of evaluation.
 inline constexpr double overflow_threshold = 0x1p127;
-/// The bounds are themselves computed in float64, from float64 values of every intermediate. Those are wrong by at most
-/// 2^-28 of the very bounds (the same theorems with u = 2^-53), and so is the arithmetic on the bounds; the truth in
-/// long double by less than 2^-36 of them. This factor covers all of it many times.
+/// The bounds are themselves computed in float64, from float64 values of every intermediate. Those are wrong
+/// by at most 2^-28 of the very bounds (the same theorems with u = 2^-53), and so is the arithmetic on the
+/// bounds; the truth in long double by less than 2^-36 of them. This factor covers all of it many times.
 inline constexpr double outward = 1 + 0x1p-10;
 
 }  // namespace gaugeblock::claims

@@ -35,8 +35,11 @@ double work(const AxialProblem& problem) {
   const auto [B, H, W, D] = problem.x.shape;
   const auto width = static_cast<double>(D);
   const double tokens = static_cast<double>(B) * static_cast<double>(H) * static_cast<double>(W);
-  const auto of_pass = [&](Index L) { return tokens * (4 * width * width + 2 * static_cast<double>(L) * width); };
-  return (problem.passes == AxialPasses::col ? 0 : of_pass(W)) + (problem.passes == AxialPasses::row ? 0 : of_pass(H));
+  const auto of_pass = [&](Index L) {
+    return tokens * (4 * width * width + 2 * static_cast<double>(L) * width);
+  };
+  return (problem.passes == AxialPasses::col ? 0 : of_pass(W)) +
+         (problem.passes == AxialPasses::row ? 0 : of_pass(H));
 }
 
 template <class Scalar>
@@ -75,7 +78,8 @@ TensorView<T, Rank> reversed(TensorView<T, Rank> view, int dimensions) {
   return view;
 }
 
-/// The same problem with tokens and channels backwards, so that every sum of every form runs in the other order.
+/// The same problem with tokens and channels backwards, so that every sum of every form runs in the other
+/// order.
 class MirroredProblem {
  public:
   explicit MirroredProblem(const AxialProblem& problem) : view(problem) {
@@ -114,7 +118,8 @@ class MirroredProblem {
 
 class AxialOracle final : public Oracle {
  public:
-  AxialOracle(const Problem& problem, Truth truth) : view_(axial_view(problem)), case_text_(problem.case_text) {
+  AxialOracle(const Problem& problem, Truth truth)
+      : view_(axial_view(problem)), case_text_(problem.case_text) {
     if (truth == Truth::high_precision || work(view_) <= high_precision_work)
       compute_truth<HighPrecision>();
     else
@@ -194,7 +199,7 @@ class AxialOracle final : public Oracle {
   }
 
   void compute_likely(const Arithmetic& arithmetic) {
-    if (arithmetic.form == "any_order") return compute_likely_any_order(arithmetic);
+    if (arithmetic.form == "any_form") return compute_likely_any_form(arithmetic);
     OutputBuffers<MonteCarlo> buffers(view_);
     MonteCarlo::seed(fnv1a(case_text_ + arithmetic.form));
     MonteCarlo::exp_error() = std::max(1.0, arithmetic.exp_error);
@@ -216,8 +221,8 @@ class AxialOracle final : public Oracle {
     }
   }
 
-  /// A token is pooled with itself, and with its neighbours where it alone has few channels. Elements are made
-  /// comparable by their proved bounds, where all have one.
+  /// A token is pooled with itself, and with its neighbours where it alone has few channels. Elements are
+  /// made comparable by their proved bounds, where all have one.
   Pooling pooling(const std::string& output, const Arithmetic& arithmetic) {
     const auto [B, H, W, D] = view_.x.shape;
     Pooling result{D, 1, (smallest_pool / D) / 2, H * W, proved(output, arithmetic)};
@@ -230,7 +235,7 @@ class AxialOracle final : public Oracle {
   }
 
   /// An implementation of unknown form may be as good as the worst of the forms without a restricted domain.
-  void compute_likely_any_order(const Arithmetic& arithmetic) {
+  void compute_likely_any_form(const Arithmetic& arithmetic) {
     for (const auto& [output, truth] : expected_) {
       std::vector<double> limit(truth.size(), 0);
       for (const std::string form : {"unfused", "online_softmax"}) {
@@ -257,7 +262,9 @@ class ColumnOracle final : public Oracle {
   explicit ColumnOracle(Problem problem)
       : problem_(std::move(problem)), oracle_(make_axial_oracle(problem_, Truth::automatic)) {}
 
-  const std::vector<double>& expected(const std::string& output) override { return oracle_->expected(output); }
+  const std::vector<double>& expected(const std::string& output) override {
+    return oracle_->expected(output);
+  }
   const std::vector<double>& proved(const std::string& output, const Arithmetic& arithmetic) override {
     return oracle_->proved(output, arithmetic);
   }

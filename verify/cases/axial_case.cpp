@@ -72,7 +72,8 @@ auto drawn(Draw& draw, const Names& table) {
 // ---- values
 
 /// x[b,h,w,i]. `token` are the random bits of the token, `element` those of the element.
-float input_value(const AxialInput& input, const std::array<Index, 4>& at, const Bits& token, const Bits& element) {
+float input_value(const AxialInput& input, const std::array<Index, 4>& at, const Bits& token,
+                  const Bits& element) {
   switch (input.family) {
     case InputFamily::index:
       return at[3] == 0 ? static_cast<float>(10 * at[1] + at[2]) : normal(element);
@@ -97,7 +98,8 @@ float input_value(const AxialInput& input, const std::array<Index, 4>& at, const
 constexpr float bias_scale = 0x1p-3F;
 
 float norm_weight_value(const AxialCase& c, const Bits& random) {
-  return c.weights == WeightsFamily::logits_1e5 ? normal(random) * bias_scale : 1 + normal(random) * bias_scale;
+  return c.weights == WeightsFamily::logits_1e5 ? normal(random) * bias_scale
+                                                : 1 + normal(random) * bias_scale;
 }
 
 float norm_bias_value(const AxialCase& c, const Bits& random) {
@@ -185,8 +187,12 @@ Tensor laid_out(const AxialCase& c, const std::string& tensor, const std::vector
 
 }  // namespace
 
-std::string_view name(InputFamily family) { return name_in(input_names, family); }
-std::string_view name(WeightsFamily family) { return name_in(weights_names, family); }
+std::string_view name(InputFamily family) {
+  return name_in(input_names, family);
+}
+std::string_view name(WeightsFamily family) {
+  return name_in(weights_names, family);
+}
 
 std::string input_text(const AxialInput& input) {
   if (input.family == InputFamily::value) return fmt::format("const:{}", float_text(input.value));
@@ -217,7 +223,8 @@ AxialCase axial_case_from(const CaseText& text) {
   if (c.D % c.heads != 0)
     throw InputError(fmt::format("heads: expected a divisor of D={}; found {}", c.D, c.heads));
   c.eps = fields.number("eps", c.eps);
-  if (c.eps < 0) throw InputError(fmt::format("eps: expected a number that is not negative; found {}", c.eps));
+  if (c.eps < 0)
+    throw InputError(fmt::format("eps: expected a number that is not negative; found {}", c.eps));
   c.passes = parse_passes(fields.word("passes", name(c.passes)));
   c.x = parse_input(fields.word("x", name(c.x.family)));
   c.weights = chosen(fields, "weights", weights_names, c.weights);
@@ -271,12 +278,15 @@ Problem make_problem(const AxialCase& c) {
     if (c.passes == (pass == "row" ? AxialPasses::col : AxialPasses::row)) continue;
     const Index D = c.D;
     const Stream keys(c.seed, pass + "_qkv.weight");
-    add(pass + "_norm.weight", {D}, [&](const auto&, const Bits& random) { return norm_weight_value(c, random); });
-    add(pass + "_norm.bias", {D}, [&](const auto&, const Bits& random) { return norm_bias_value(c, random); });
+    add(pass + "_norm.weight", {D},
+        [&](const auto&, const Bits& random) { return norm_weight_value(c, random); });
+    add(pass + "_norm.bias", {D},
+        [&](const auto&, const Bits& random) { return norm_bias_value(c, random); });
     add(pass + "_qkv.weight", {3 * D, D}, [&](const std::array<Index, 4>& at, const Bits& random) {
       return qkv_value(c, at[0], random, keys.at(at[0] % D + D, at[1]));
     });
-    add(pass + "_out.weight", {D, D}, [&](const auto&, const Bits& random) { return out_weight_value(c, random); });
+    add(pass + "_out.weight", {D, D},
+        [&](const auto&, const Bits& random) { return out_weight_value(c, random); });
     add(pass + "_out.bias", {D}, [&](const auto&, const Bits& random) { return out_bias_value(c, random); });
   }
   return problem;
@@ -287,7 +297,8 @@ Problem make_problem(const AxialCase& c) {
 std::vector<AxialCase> simpler(const AxialCase& c) {
   std::vector<AxialCase> cases;
   const auto add = [&](const AxialCase& changed) {
-    if (changed != c && std::find(cases.begin(), cases.end(), changed) == cases.end()) cases.push_back(changed);
+    if (changed != c && std::find(cases.begin(), cases.end(), changed) == cases.end())
+      cases.push_back(changed);
   };
   const auto with = [&](auto member, const auto& value) {
     AxialCase changed = c;
@@ -333,7 +344,8 @@ double work(const AxialCase& c) {
   const auto D = static_cast<double>(c.D);
   const double tokens = static_cast<double>(c.B) * static_cast<double>(c.H) * static_cast<double>(c.W);
   const auto of_pass = [&](Index L) { return tokens * (4 * D * D + 2 * static_cast<double>(L) * D); };
-  return (c.passes == AxialPasses::col ? 0 : of_pass(c.W)) + (c.passes == AxialPasses::row ? 0 : of_pass(c.H));
+  return (c.passes == AxialPasses::col ? 0 : of_pass(c.W)) +
+         (c.passes == AxialPasses::row ? 0 : of_pass(c.H));
 }
 
 // ---- drawing
@@ -348,7 +360,8 @@ AxialCase draw_axial_case(Draw& draw, double largest_work) {
   c.heads = 1;
   c.passes = draw.pick({AxialPasses::both, AxialPasses::both, AxialPasses::row, AxialPasses::col});
 
-  // Width first, since its square counts: head sizes 1, 3, 16, 24, 48, 64, 128 and others, in few and many heads.
+  // Width first, since its square counts: head sizes 1, 3, 16, 24, 48, 64, 128 and others, in few and many
+  // heads.
   const auto fits = [&](const AxialCase& changed) { return work(changed) <= budget; };
   AxialCase smallest = c;
   smallest.B = smallest.H = smallest.W = 1;
@@ -360,8 +373,8 @@ AxialCase draw_axial_case(Draw& draw, double largest_work) {
     }
     return result;
   };
-  smallest.D = draw.pick(fitting(smallest, &AxialCase::D,
-                                 {1, 2, 3, 4, 5, 6, 8, 12, 16, 18, 24, 32, 33, 36, 48, 64, 96, 128}));
+  smallest.D = draw.pick(
+      fitting(smallest, &AxialCase::D, {1, 2, 3, 4, 5, 6, 8, 12, 16, 18, 24, 32, 33, 36, 48, 64, 96, 128}));
   std::vector<Index> divisors;
   for (Index heads = 1; heads <= smallest.D; ++heads)
     if (smallest.D % heads == 0) divisors.push_back(heads);
@@ -372,10 +385,10 @@ AxialCase draw_axial_case(Draw& draw, double largest_work) {
   std::vector<Index AxialCase::*> extents{&AxialCase::H, &AxialCase::W, &AxialCase::B};
   while (!extents.empty()) {
     const auto chosen = extents.begin() + draw.between(0, static_cast<Index>(extents.size()) - 1);
-    const std::vector<Index> sizes = *chosen == &AxialCase::B
-                                         ? std::vector<Index>{1, 1, 2, 3}
-                                         : std::vector<Index>{1,  2,  3,  4,  5,  6,  7,  8,  9,  12, 13, 16, 17,
-                                                              24, 31, 32, 33, 48, 63, 64, 65, 96, 127, 200, 300};
+    const std::vector<Index> sizes =
+        *chosen == &AxialCase::B ? std::vector<Index>{1, 1, 2, 3}
+                                 : std::vector<Index>{1,  2,  3,  4,  5,  6,  7,  8,  9,  12,  13,  16, 17,
+                                                      24, 31, 32, 33, 48, 63, 64, 65, 96, 127, 200, 300};
     c.*(*chosen) = draw.pick(fitting(c, *chosen, sizes));
     extents.erase(chosen);
   }

@@ -33,8 +33,8 @@ struct AxialInput {
   bool operator==(const AxialInput&) const = default;
 };
 
-/// Where the parameters come from, plainest first. Unless said otherwise matrices are normal with variance 1/D,
-/// biases are normal with deviation 1/8 and norm.weight is 1 plus such a number.
+/// Where the parameters come from, plainest first. Unless said otherwise matrices are normal with variance
+/// 1/D, biases are normal with deviation 1/8 and norm.weight is 1 plus such a number.
 enum class WeightsFamily {
   normal,
   zero_out,    ///< W_out = 0 and b_out = 0: y = x
@@ -70,8 +70,9 @@ AxialCase axial_case_from(const CaseText& text);
 /// Every key, in the order of the struct.
 CaseText case_text(const AxialCase& c);
 
-/// The tensors: x and the parameters of the passes that run. An entry depends on the seed, the tensor, its own
-/// subscripts and its family, and on D where a variance of 1/D is asked for. Throws InputError when they do not fit.
+/// The tensors: x and the parameters of the passes that run. An entry depends on the seed, the tensor, its
+/// own subscripts and its family, and on D where a variance of 1/D is asked for. Throws InputError when they
+/// do not fit.
 Problem make_problem(const AxialCase& c);
 
 /// Cases one step simpler: one smaller extent, fewer heads, one pass, one plainer family or seed 1.

@@ -41,26 +41,31 @@ std::vector<std::string> passes_of(const Problem& problem) {
 }
 
 /// The problem with `value` in every place of the input `name`.
-void change(Problem& problem, const std::string& name, const std::function<float(const Subscript&, float)>& value) {
+void change(Problem& problem, const std::string& name,
+            const std::function<float(const Subscript&, float)>& value) {
   problem.inputs[name] = mapped(problem.input(name), value);
 }
 
-float zero(const Subscript&, float) { return 0.0F; }
+float zero(const Subscript&, float) {
+  return 0.0F;
+}
 
-/// |actual - expected| <= allowed for every element whose allowance is finite; else where and by how much, in words.
+/// |actual - expected| <= allowed for every element whose allowance is finite; else where and by how much, in
+/// words.
 std::string first_beyond(const std::string& name, const Tensor& actual, const std::vector<double>& expected,
                          const std::vector<double>& allowed) {
   const std::vector<float> values = actual.values();
   for (std::size_t e = 0; e < values.size(); ++e) {
     if (!(allowed[e] < infinity) || std::abs(double(values[e]) - expected[e]) <= allowed[e]) continue;
     return fmt::format("{}[{}] is {:.9g}, expected {:.9g} within {:.3g}", name,
-                       fmt::join(subscripts(actual.shape, static_cast<Index>(e)), ","), values[e], expected[e],
-                       allowed[e]);
+                       fmt::join(subscripts(actual.shape, static_cast<Index>(e)), ","), values[e],
+                       expected[e], allowed[e]);
   }
   return {};
 }
 
-/// Values of a [B,H,W,D] tensor in C order, each taken from the place `from(subscripts)` of a tensor of shape `shape`.
+/// Values of a [B,H,W,D] tensor in C order, each taken from the place `from(subscripts)` of a tensor of shape
+/// `shape`.
 std::vector<double> rearranged(const std::vector<double>& values, const std::vector<Index>& shape,
                                const std::vector<Index>& result_shape,
                                const std::function<Subscript(const Subscript&)>& from) {
@@ -80,7 +85,8 @@ Result zero_projection(const RelationInput& in) {
     change(problem, pass + "_out.weight", zero);
     change(problem, pass + "_out.bias", zero);
   }
-  if (in.variant.declines(problem)) return Result::not_applicable("the problem without projection is declined");
+  if (in.variant.declines(problem))
+    return Result::not_applicable("the problem without projection is declined");
   const Outputs outputs = run_on(in.variant, problem);
   return equal_or_broken("W_out = 0, b_out = 0", first_unequal("y", outputs.at("y"), problem.input("x")));
 }
@@ -115,7 +121,8 @@ Result power_of_two(const RelationInput& in) {
   }
   if (in.variant.declines(problem)) return Result::not_applicable("the scaled problem is declined");
   const Outputs outputs = run_on(in.variant, problem);
-  return equal_or_broken("4·W_q, W_k/4, 2·W_v, W_out/2", first_unequal("y", outputs.at("y"), in.outputs.at("y")));
+  return equal_or_broken("4·W_q, W_k/4, 2·W_v, W_out/2",
+                         first_unequal("y", outputs.at("y"), in.outputs.at("y")));
 }
 
 // Batches, and within one pass the sequences of a batch, do not know each other.
@@ -144,9 +151,10 @@ Result permuted_tokens(const RelationInput& in) {
   problem.inputs["x"] = backwards(backwards(in.problem.input("x"), 1), 2);
   const Outputs outputs = run_on(in.variant, problem);
   const std::vector<Index>& shape = in.problem.input("x").shape;
-  const std::vector<double> expected = rearranged(
-      in.oracle.expected("y"), shape, shape,
-      [&](const Subscript& at) { return Subscript{at[0], shape[1] - 1 - at[1], shape[2] - 1 - at[2], at[3]}; });
+  const std::vector<double> expected =
+      rearranged(in.oracle.expected("y"), shape, shape, [&](const Subscript& at) {
+        return Subscript{at[0], shape[1] - 1 - at[1], shape[2] - 1 - at[2], at[3]};
+      });
   const AxialBound bound = axial_bound(axial_view(problem), in.variant.arithmetic);
   return equal_or_broken("tokens in reverse order", first_beyond("y", outputs.at("y"), expected, bound.y));
 }
@@ -180,24 +188,26 @@ Result transposed(const RelationInput& in) {
                          first_beyond("y", outputs.at("y"), expected, allowed));
 }
 
-// Weights of a softmax add up to 1, so a V that is the same for every token comes back as it is: W_v reads only a
-// channel that LayerNorm is told to set to 1, and the pass adds W_out W_v + b_out to every token, whatever Q and K are.
+// Weights of a softmax add up to 1, so a V that is the same for every token comes back as it is: W_v reads
+// only a channel that LayerNorm is told to set to 1, and the pass adds W_out W_v + b_out to every token,
+// whatever Q and K are.
 Result constant_v(const RelationInput& in) {
   const std::string pass = passes_of(in.problem).front();
   Problem problem = in.problem;
   problem.attributes.passes = pass == "row" ? AxialPasses::row : AxialPasses::col;
-  std::erase_if(problem.inputs,
-                [&](const auto& input) { return input.first != "x" && !input.first.starts_with(pass + "_"); });
+  std::erase_if(problem.inputs, [&](const auto& input) {
+    return input.first != "x" && !input.first.starts_with(pass + "_");
+  });
   const Index D = problem.input("x").shape[3];
   const Index channel = place(in.seed, 1, D);
   change(problem, pass + "_norm.weight",
          [&](const Subscript& at, float value) { return at[0] == channel ? 0.0F : value; });
   change(problem, pass + "_norm.bias",
          [&](const Subscript& at, float value) { return at[0] == channel ? 1.0F : value; });
-  change(problem, pass + "_qkv.weight", [&](const Subscript& at, float value) {
-    return at[0] >= 2 * D && at[1] != channel ? 0.0F : value;
-  });
-  if (in.variant.declines(problem)) return Result::not_applicable("the problem with a constant V is declined");
+  change(problem, pass + "_qkv.weight",
+         [&](const Subscript& at, float value) { return at[0] >= 2 * D && at[1] != channel ? 0.0F : value; });
+  if (in.variant.declines(problem))
+    return Result::not_applicable("the problem with a constant V is declined");
 
   const axial::Weights<double> weights =
       axial::load<double>(pass == "row" ? axial_view(problem).row : axial_view(problem).col);
@@ -230,17 +240,19 @@ double largest_logit(const Problem& problem) {
     for (Index head = 0; head < view.heads; ++head) {
       const axial::Matrix<double> Q = qk(tokens, Eigen::seqN(head * d, d));
       const axial::Matrix<double> K = qk(tokens, Eigen::seqN(D + head * d, d));
-      largest = std::max(largest, (Q * K.transpose()).cwiseAbs().maxCoeff() / std::sqrt(static_cast<double>(d)));
+      largest =
+          std::max(largest, (Q * K.transpose()).cwiseAbs().maxCoeff() / std::sqrt(static_cast<double>(d)));
     }
   }
   return largest;
 }
 
-// Softmax does not change when all logits move together, so their size alone never overflows: with W_q scaled to
-// logits of 200 or 1e5, of either sign, every output stays finite, and a mean of V.
+// Softmax does not change when all logits move together, so their size alone never overflows: with W_q scaled
+// to logits of 200 or 1e5, of either sign, every output stays finite, and a mean of V.
 Result large_logits(const RelationInput& in) {
   const double largest = largest_logit(in.problem);
-  if (!(largest > 1e-6 && largest < 1e3)) return Result::not_applicable("the logits leave no room for scaling");
+  if (!(largest > 1e-6 && largest < 1e3))
+    return Result::not_applicable("the logits leave no room for scaling");
   const double wanted = place(in.seed, 2, 2) == 0 ? 200 : 1e5;
   const double sign = place(in.seed, 3, 2) == 0 ? 1 : -1;
   const auto scale = static_cast<float>(sign * wanted / largest);
@@ -249,13 +261,15 @@ Result large_logits(const RelationInput& in) {
   const std::string pass = passes_of(problem).front();
   change(problem, pass + "_qkv.weight",
          [&](const Subscript& at, float value) { return at[0] < D ? scale * value : value; });
-  if (in.variant.declines(problem)) return Result::not_applicable("the problem with large logits is declined");
+  if (in.variant.declines(problem))
+    return Result::not_applicable("the problem with large logits is declined");
   const Outputs outputs = run_on(in.variant, problem);
   const std::vector<float> y = outputs.at("y").values();
   for (std::size_t e = 0; e < y.size(); ++e)
     if (!std::isfinite(y[e]))
-      return Result::broken(fmt::format("logits scaled to {:g}: y[{}] is {}", sign * wanted,
-                                        fmt::join(subscripts(outputs.at("y").shape, static_cast<Index>(e)), ","), y[e]));
+      return Result::broken(
+          fmt::format("logits scaled to {:g}: y[{}] is {}", sign * wanted,
+                      fmt::join(subscripts(outputs.at("y").shape, static_cast<Index>(e)), ","), y[e]));
   const std::string difference = [&]() -> std::string {
     AxialProblem view = axial_view(problem);
     const AxialBound bound = axial_bound(view, in.variant.arithmetic);
@@ -290,12 +304,12 @@ Result shifted_input(const RelationInput& in) {
   return equal_or_broken("x + 8", first_beyond("y", outputs.at("y"), expected, allowed));
 }
 
-// A non-finite token makes its sequence non-finite, for every query sees every key, and nothing else: other rows (of a
-// row pass), columns (of a column pass) and batches keep every bit.
+// A non-finite token makes its sequence non-finite, for every query sees every key, and nothing else: other
+// rows (of a row pass), columns (of a column pass) and batches keep every bit.
 Result non_finite(const RelationInput& in) {
   const std::vector<Index>& shape = in.problem.input("x").shape;
-  const Subscript poisoned{place(in.seed, 4, shape[0]), place(in.seed, 5, shape[1]), place(in.seed, 6, shape[2]),
-                           place(in.seed, 7, shape[3])};
+  const Subscript poisoned{place(in.seed, 4, shape[0]), place(in.seed, 5, shape[1]),
+                           place(in.seed, 6, shape[2]), place(in.seed, 7, shape[3])};
   const float poison = place(in.seed, 8, 3) == 0 ? infinity : std::numeric_limits<float>::quiet_NaN();
   Problem problem = in.problem;
   change(problem, "x", [&](const Subscript& at, float value) { return at == poisoned ? poison : value; });
@@ -309,16 +323,18 @@ Result non_finite(const RelationInput& in) {
     const bool depends = at[0] == poisoned[0] && (passes != AxialPasses::row || at[1] == poisoned[1]) &&
                          (passes != AxialPasses::col || at[2] == poisoned[2]);
     if (depends && std::isfinite(actual[e]))
-      return Result::broken(fmt::format("x[{}] set to {}: y[{}] depends on it but is {:.9g}", fmt::join(poisoned, ","),
-                                        poison, fmt::join(at, ","), actual[e]));
+      return Result::broken(fmt::format("x[{}] set to {}: y[{}] depends on it but is {:.9g}",
+                                        fmt::join(poisoned, ","), poison, fmt::join(at, ","), actual[e]));
     if (!depends && !same_bits(actual[e], clean[e]))
       return Result::broken(fmt::format("x[{}] set to {} leaked: y[{}] is {:.9g}, before {:.9g}",
-                                        fmt::join(poisoned, ","), poison, fmt::join(at, ","), actual[e], clean[e]));
+                                        fmt::join(poisoned, ","), poison, fmt::join(at, ","), actual[e],
+                                        clean[e]));
   }
   return Result::holds();
 }
 
-// Asked for the result of the row pass too, a variant gives the same y, a right row, and the column pass of that row.
+// Asked for the result of the row pass too, a variant gives the same y, a right row, and the column pass of
+// that row.
 Result row_output(const RelationInput& in) {
   if (in.problem.attributes.passes != AxialPasses::both) return Result::not_applicable("one pass");
   Outputs outputs = make_outputs(in.problem, true);
@@ -329,21 +345,24 @@ Result row_output(const RelationInput& in) {
       judge_outputs(in.problem, in.oracle, outputs, in.variant.arithmetic, Limits::proved_only);
   if (verdict.outcome != Outcome::fail) return Result::holds();
   return Result::broken(fmt::format("{}[{}] is {:.9g}, expected {:.9g} within {:.3g}", verdict.worst.tensor,
-                                    fmt::join(verdict.worst.index, ","), verdict.worst.actual, verdict.worst.expected,
-                                    verdict.worst.bound));
+                                    fmt::join(verdict.worst.index, ","), verdict.worst.actual,
+                                    verdict.worst.expected, verdict.worst.bound));
 }
 
 }  // namespace
 
 std::vector<Relation> axial_relations() {
-  const auto relation = [](std::string name, std::string identity, RelationResult (*check)(const RelationInput&)) {
+  const auto relation = [](std::string name, std::string identity,
+                           RelationResult (*check)(const RelationInput&)) {
     return Relation{Operation::axial, std::move(name), std::move(identity), check};
   };
   return {
       relation("zero_projection", "W_out = 0, b_out = 0: y = x, bit for bit", zero_projection),
       relation("zero_qkv", "W_qkv = 0: y = x + b_out, bit for bit", zero_qkv),
-      relation("power_of_two", "powers of two between Q and K, V and W_out cancel, bit for bit", power_of_two),
-      relation("permuted_sequences", "batches and parallel sequences are independent, bit for bit", permuted_sequences),
+      relation("power_of_two", "powers of two between Q and K, V and W_out cancel, bit for bit",
+               power_of_two),
+      relation("permuted_sequences", "batches and parallel sequences are independent, bit for bit",
+               permuted_sequences),
       relation("permuted_tokens", "attention has no order of tokens", permuted_tokens),
       relation("transposed", "col(x) = row(x^T)^T with the same parameters", transposed),
       relation("constant_v", "softmax of anything times a constant V is that V", constant_v),

@@ -10,9 +10,9 @@
 namespace gaugeblock {
 namespace {
 
-/// Relative error of the C library's expf in units of u = 2^-24. glibc 2.36 stays within 0.99991 u of e^x at every
-/// float in [-104, 0] whose result is normal (tests/unit/axial_exp_error.cpp measures it); correct rounding alone
-/// may reach 1 u.
+/// Relative error of the C library's expf in units of u = 2^-24. glibc 2.36 stays within 0.99991 u of e^x at
+/// every float in [-104, 0] whose result is normal (tests/unit/axial_exp_error.cpp measures it); correct
+/// rounding alone may reach 1 u.
 constexpr double host_exp_error = 1.01;
 
 using Form = void (*)(const AxialProblem&, const AxialOutputs<float>&);
@@ -27,7 +27,9 @@ Variant cpu_variant(std::string form, std::string summary, Form run) {
   variant.arithmetic.form = std::move(form);
   variant.arithmetic.exp_error = host_exp_error;
   variant.declines = [](const Problem&) { return std::optional<std::string>(); };
-  variant.run = [run](const Problem& problem, Outputs& outputs) { run(axial_view(problem), axial_view(outputs)); };
+  variant.run = [run](const Problem& problem, Outputs& outputs) {
+    run(axial_view(problem), axial_view(outputs));
+  };
   return variant;
 }
 
@@ -35,17 +37,24 @@ Variant cpu_variant(std::string form, std::string summary, Form run) {
 
 std::vector<Variant> axial_cpu_variants() {
   std::vector<Variant> variants{
-      cpu_variant("unfused", "The definition: sequence by sequence, whole matrices, one formula after the other.", axial::unfused<float>),
+      cpu_variant("unfused",
+                  "The definition: sequence by sequence, whole matrices, one formula after the other.",
+                  axial::unfused<float>),
       cpu_variant("online_softmax", "No stored scores: a running maximum, and sums rescaled when it grows.",
                   axial::online_softmax<float>),
-      cpu_variant("one_pass_variance", "LayerNorm's variance as mean(x^2) - mean(x)^2, where that does not cancel.",
+      cpu_variant("one_pass_variance",
+                  "LayerNorm's variance as mean(x^2) - mean(x)^2, where that does not cancel.",
                   axial::one_pass_variance<float>),
-      cpu_variant("fused_sequence", "One head and one query at a time, columns read in place; nothing is stored that need not be.",
-                  axial::fused_sequence<float>),
+      cpu_variant(
+          "fused_sequence",
+          "One head and one query at a time, columns read in place; nothing is stored that need not be.",
+          axial::fused_sequence<float>),
   };
   for (Variant& variant : variants)
     if (variant.name == "one_pass_variance")
-      variant.declines = [](const Problem& problem) { return axial::one_pass_variance_declines(axial_view(problem)); };
+      variant.declines = [](const Problem& problem) {
+        return axial::one_pass_variance_declines(axial_view(problem));
+      };
   return variants;
 }
 
