@@ -499,6 +499,259 @@ assert (T1 : (2 - ((1 - gr) * q + (1 + gr) * p)) * r <= 0).
   assert (0 <= ((1 - gr) * q + (1 + gr) * p - 2) * r) by (apply Rmult_le_pos; lra). lra. }
 lra.
 Qed.
+
+(** * The result *)
+Variables (wt bias : nat -> R).
+Hypothesis rh_applies : Rabs (rh - r) <= RR * r.      (* root_bound *)
+Hypothesis u_small : u <= / 16.
+Definition rel := rh * sqrt a - 1.
+Definition spread i := e i * (1 - 2 / INR n) + e_mean.
+Definition moved i := spread i + e_mu.
+Definition gain i := Rabs (wt i) * r.
+Definition common i := gain i * (RR * Rabs (f i) + (1 + RR) * moved i).
+Definition product i := gain i * (1 + RR) * (Rabs (f i) + moved i).
+Definition exact i := wt i * (r * f i) + bias i.
+Definition scale_size i := (1 + Rabs (wt i)) * (1 + (1 + RR) * r) * (1 + (Rabs (f i) + moved i)).
+Definition local i := gamma 3 * (1 + u) * product i + u * (Rabs (exact i) + common i) + 4 * eta * scale_size i.
+
+(* difference, root and weight multiplied in any order, then the bias *)
+Definition scaled d rh w t :=
+  (exists t1, near (rh * d) t1 /\ rounded_or_fused u eta (w * t1) t) \/
+  (exists t1, near (w * d) t1 /\ rounded_or_fused u eta (rh * t1) t) \/
+  (exists t1, near (w * rh) t1 /\ rounded_or_fused u eta (d * t1) t).
+Definition normalized_hat i y := exists t, scaled (d i) rh (wt i) t /\ near (t + bias i) y.
+
+Lemma r_sqrt : r * sqrt a = 1.
+Proof. unfold r; apply Rinv_l; pose proof (sqrt_lt_R0 _ a_pos); lra. Qed.
+Lemma rh_rel : rh = (1 + rel) * r.
+Proof. unfold rel, r; field; pose proof (sqrt_lt_R0 _ a_pos); lra. Qed.
+Lemma rel_spec : Rabs rel <= RR.
+Proof.
+pose proof r_pos; replace rel with ((rh - r) * / r) by (rewrite rh_rel at 1; field; lra).
+rewrite Rabs_mult, (Rabs_pos_eq (/ r)) by (left; apply Rinv_0_lt_compat; lra).
+apply Rmult_le_reg_r with r; [lra|]; rewrite Rmult_assoc, Rinv_l by lra; lra.
+Qed.
+Lemma D_eq i : xh i - m = f i + ((dl i - mean dl) - em).
+Proof. pose proof (g_eq i) as X; unfold g in X; unfold em; lra. Qed.
+Lemma moved_spec i : (i < n)%nat -> Rabs ((dl i - mean dl) - em) <= moved i.
+Proof.
+intros Hi; pose proof em_spec; unfold moved, Rminus at 1.
+eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_Ropp; apply Rplus_le_compat; [|exact H].
+(* the mean of the others *)
+assert (S : forall N, (N <= n)%nat -> Rabs (sumn dl N - (if Nat.ltb i N then dl i else 0)) <=
+   sumn e N - (if Nat.ltb i N then e i else 0)).
+{ induction N as [|N IH]; intros HN; [simpl; rewrite Rminus_0_r, Rabs_R0; lra|]; specialize (IH ltac:(lia)).
+  cbn [sumn]; pose proof (dl_spec N ltac:(lia)) as B.
+  destruct (Nat.ltb_spec i N) as [L|L]; destruct (Nat.ltb_spec i (S N)) as [L'|L']; try lia.
+  - replace (sumn dl N + dl N - dl i) with (sumn dl N - dl i + dl N) by ring.
+    eapply Rle_trans; [apply Rabs_triang | lra].
+  - assert (i = N) by lia; subst N; replace (sumn dl i + dl i - dl i) with (sumn dl i - 0) by ring; lra.
+  - replace (sumn dl N + dl N - 0) with (sumn dl N - 0 + dl N) by ring.
+    eapply Rle_trans; [apply Rabs_triang | lra]. }
+specialize (S n (le_n n)); destruct (Nat.ltb_spec i n); [|lia].
+pose proof n1 as N1; pose proof n_inv as I0; unfold spread, e_mean, mean, Rdiv.
+replace (dl i - sumn dl n * / INR n) with ((1 - / INR n) * dl i + - ((sumn dl n - dl i) * / INR n)) by (field; lra).
+eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_Ropp, !Rabs_mult.
+assert (/ INR n <= 1) by (rewrite <- Rinv_1; apply Rinv_le_contravar; lra).
+rewrite (Rabs_pos_eq (1 - / INR n)), (Rabs_pos_eq (/ INR n)) by lra.
+assert ((1 - / INR n) * Rabs (dl i) <= (1 - / INR n) * e i) by (apply Rmult_le_compat_l; [lra | now apply dl_spec]).
+assert (Rabs (sumn dl n - dl i) * / INR n <= (sumn e n - e i) * / INR n) by (apply Rmult_le_compat_r; lra).
+lra.
+Qed.
+Lemma RR_ge0 : 0 <= RR.
+Proof. pose proof rel_spec; pose proof (Rabs_pos rel); lra. Qed.
+
+Lemma er_mul2 x1 r1 h1 y1 x2 r2 h2 y2 a1 a2 : er x1 a1 r1 h1 y1 -> er x2 a2 r2 h2 y2 ->
+  er (x1 * x2) (a1 * a2) (r1 * r2) (r1 * h2 + r2 * h1 + h1 * h2) (y1 * y2).
+Proof.
+intros (A1 & A2 & A3 & A4) (B1 & B2 & B3 & B4); pose proof (Rabs_pos x1); pose proof (Rabs_pos x2).
+pose proof (Rabs_pos (y1 - x1)); pose proof (Rabs_pos (y2 - x2)).
+unfold er; rewrite Rabs_mult; split; [apply Rmult_le_compat; lra|]; split; [apply Rmult_le_compat; lra|].
+assert (0 <= r1 * h2) by (apply Rmult_le_pos; lra); assert (0 <= r2 * h1) by (apply Rmult_le_pos; lra).
+assert (0 <= h1 * h2) by (apply Rmult_le_pos; lra); split; [lra|].
+replace (y1 * y2 - x1 * x2) with (x1 * (y2 - x2) + (y1 - x1) * x2 + (y1 - x1) * (y2 - x2)) by ring.
+eapply Rle_trans; [apply Rabs_triang|]; eapply Rle_trans; [apply Rplus_le_compat_r, Rabs_triang|]; rewrite !Rabs_mult.
+assert (Rabs x1 * Rabs (y2 - x2) <= a1 * (r2 - a2 + h2)) by (apply Rmult_le_compat; lra).
+assert (Rabs (y1 - x1) * Rabs x2 <= (r1 - a1 + h1) * a2) by (apply Rmult_le_compat; lra).
+assert (Rabs (y1 - x1) * Rabs (y2 - x2) <= (r1 - a1 + h1) * (r2 - a2 + h2)) by (apply Rmult_le_compat; lra).
+lra.
+Qed.
+Lemma rho_2 : rho * rho <= 3 / 2 /\ rho <= 5 / 4.
+Proof.
+assert (R : rho <= 16 / 15).
+{ unfold counter_calculus.rho; replace (16 / 15) with (/ (15 / 16)) by field; apply Rinv_le_contravar; lra. }
+pose proof (L5 rho_ge1); split; [nra | lra].
+Qed.
+
+Lemma scaled_bound D dh w t : near D dh -> scaled dh rh w t ->
+  Rabs (t - w * (rh * D)) <= gamma 3 * (Rabs w * (Rabs rh * Rabs D)) + 2 * eta * ((1 + Rabs w) * (1 + Rabs rh) * (1 + Rabs D)).
+Proof.
+intros N S; pose proof (E8 er_near _ _ _ _ _ _ (E8 er_exact D) N) as X0.
+destruct rho_2 as (R2 & R1); pose proof (L5 rho_ge1) as R0.
+pose proof (Rabs_pos w) as W0; pose proof (Rabs_pos rh) as H0; pose proof (Rabs_pos D) as D0.
+set (P := Rabs w * (Rabs rh * Rabs D)); set (Z := (1 + Rabs w) * (1 + Rabs rh) * (1 + Rabs D)).
+assert (P0 : 0 <= P) by (unfold P; apply Rmult_le_pos; [lra | apply Rmult_le_pos; lra]).
+assert (WH : 0 <= Rabs w * Rabs rh) by (apply Rmult_le_pos; lra).
+assert (ZZ : 1 + Rabs w + Rabs rh + Rabs D + Rabs w * Rabs rh <= Z).
+{ unfold Z; assert (0 <= Rabs w * Rabs D) by (apply Rmult_le_pos; lra).
+  assert (0 <= Rabs rh * Rabs D) by (apply Rmult_le_pos; lra).
+  assert (0 <= Rabs w * Rabs rh * Rabs D) by (apply Rmult_le_pos; lra). lra. }
+assert (E1 : eta <= / 32 * / 16) by lra.
+enough (X : er (w * (rh * D)) P (rho ^ 3 * P) (2 * eta * Z) t).
+{ destruct X as (_ & _ & _ & X).
+  assert (G : rho ^ 3 - 1 <= gamma 3) by (apply (L5 rho_gamma); simpl; lra).
+  assert ((rho ^ 3 - 1) * P <= gamma 3 * P) by (apply Rmult_le_compat_r; lra). lra. }
+assert (HB : forall q, q <= 3 / 2 * Rabs w * Rabs rh + 5 / 4 * (Rabs w + Rabs rh) + 3 / 2 * Rabs D + / 8 + 1 ->
+   eta * q <= 2 * eta * Z).
+{ intros q Hq; replace (2 * eta * Z) with (eta * (2 * Z)) by ring; apply Rmult_le_compat_l; lra. }
+destruct S as [(t1 & N1 & N2)|[(t1 & N1 & N2)|(t1 & N1 & N2)]].
+- apply (E8 er_scale rh) in X0; apply (E8 er_near) with (z := t1) in X0; [|exact N1].
+  apply (E8 er_scale w) in X0; apply (E8 er_rf) with (z := t) in X0; [|exact N2].
+  eapply (E8 er_weak); [exact X0 | right; unfold P; simpl; ring |].
+  replace (rho * (Rabs w * (rho * (Rabs rh * (rho * 0 + eta)) + eta)) + eta)
+    with (eta * (rho * rho * (Rabs w * Rabs rh) + rho * Rabs w + 1)) by ring.
+  apply HB; assert (rho * rho * (Rabs w * Rabs rh) <= 3 / 2 * (Rabs w * Rabs rh)) by (apply Rmult_le_compat_r; lra).
+  assert (rho * Rabs w <= 5 / 4 * Rabs w) by (apply Rmult_le_compat_r; lra). lra.
+- apply (E8 er_scale w) in X0; apply (E8 er_near) with (z := t1) in X0; [|exact N1].
+  apply (E8 er_scale rh) in X0; apply (E8 er_rf) with (z := t) in X0; [|exact N2].
+  replace (rh * (w * D)) with (w * (rh * D)) in X0 by ring.
+  replace (Rabs rh * (Rabs w * Rabs D)) with P in X0 by (unfold P; ring).
+  eapply (E8 er_weak); [exact X0 | right; unfold P; simpl; ring |].
+  replace (rho * (Rabs rh * (rho * (Rabs w * (rho * 0 + eta)) + eta)) + eta)
+    with (eta * (rho * rho * (Rabs w * Rabs rh) + rho * Rabs rh + 1)) by ring.
+  apply HB; assert (rho * rho * (Rabs w * Rabs rh) <= 3 / 2 * (Rabs w * Rabs rh)) by (apply Rmult_le_compat_r; lra).
+  assert (rho * Rabs rh <= 5 / 4 * Rabs rh) by (apply Rmult_le_compat_r; lra). lra.
+- pose proof (E8 er_near _ _ _ _ _ _ (E8 er_exact (w * rh)) N1) as X1.
+  pose proof (er_mul2 _ _ _ _ _ _ _ _ _ _ X0 X1) as X; apply (E8 er_rf) with (z := t) in X; [|exact N2].
+  replace (D * (w * rh)) with (w * (rh * D)) in X by ring.
+  replace (Rabs D * Rabs (w * rh)) with P in X by (rewrite Rabs_mult; unfold P; ring).
+  eapply (E8 er_weak); [exact X | right; rewrite Rabs_mult; unfold P; simpl; ring |].
+  rewrite Rabs_mult.
+  replace (rho * (rho * Rabs D * (rho * 0 + eta) + rho * (Rabs w * Rabs rh) * (rho * 0 + eta) + (rho * 0 + eta) * (rho * 0 + eta)) + eta)
+    with (eta * (rho * rho * Rabs D + rho * rho * (Rabs w * Rabs rh) + rho * eta + 1)) by ring.
+  apply HB; assert (rho * rho * (Rabs w * Rabs rh) <= 3 / 2 * (Rabs w * Rabs rh)) by (apply Rmult_le_compat_r; lra).
+  assert (rho * rho * Rabs D <= 3 / 2 * Rabs D) by (apply Rmult_le_compat_r; lra).
+  assert (rho * eta <= 5 / 4 * (/ 32 * / 16)) by (apply Rmult_le_compat; lra). lra.
+Qed.
+
+Theorem layer_norm_decomposition : exists l,
+  Rabs rel <= RR /\ Rabs em <= e_mu /\ forall nh,
+  (forall i, (i < n)%nat -> normalized_hat i (nh i)) -> forall i, (i < n)%nat ->
+  nh i - exact i = rel * (wt i * (r * f i)) + (1 + rel) * r * (wt i * (dl i - mean dl))
+                   - (1 + rel) * r * em * wt i + l nh i /\ Rabs (l nh i) <= local i.
+Proof.
+exists (fun (nh : nat -> R) i => nh i - (wt i * (rh * (xh i - m)) + bias i)).
+split; [apply rel_spec|]; split; [apply em_spec|]; intros nh H i Hi; split.
+{ unfold exact; rewrite D_eq, rh_rel; ring. }
+destruct (H i Hi) as (t & Sc & N).
+pose proof (scaled_bound (xh i - m) (d i) (wt i) t (d_spec i Hi) Sc) as B.
+pose proof rel_spec as RS; pose proof RR_ge0 as R0; pose proof r_pos as RP.
+assert (RH : Rabs rh <= (1 + RR) * r).
+{ rewrite rh_rel, Rabs_mult, (Rabs_pos_eq r) by lra; apply Rmult_le_compat_r; [lra|].
+  eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_R1; lra. }
+pose proof (moved_spec i Hi) as MS.
+assert (DD : Rabs (xh i - m) <= Rabs (f i) + moved i).
+{ rewrite D_eq; eapply Rle_trans; [apply Rabs_triang | lra]. }
+pose proof (Rabs_pos (wt i)) as W0; pose proof (Rabs_pos rh) as H0; pose proof (Rabs_pos (xh i - m)) as D0.
+pose proof (Rabs_pos (f i)) as F0.
+assert (M0 : 0 <= moved i) by (pose proof (Rabs_pos ((dl i - mean dl) - em)); lra).
+assert (PB : Rabs (wt i) * (Rabs rh * Rabs (xh i - m)) <= product i).
+{ unfold product, gain; replace (Rabs (wt i) * r * (1 + RR) * (Rabs (f i) + moved i))
+    with (Rabs (wt i) * ((1 + RR) * r * (Rabs (f i) + moved i))) by ring.
+  apply Rmult_le_compat_l; [lra|]; apply Rmult_le_compat; lra. }
+assert (SB : (1 + Rabs (wt i)) * (1 + Rabs rh) * (1 + Rabs (xh i - m)) <= scale_size i).
+{ unfold scale_size; apply Rmult_le_compat; [apply Rmult_le_pos; lra | lra | apply Rmult_le_compat_l; lra | lra]. }
+assert (G3 : 0 <= gamma 3) by (apply (L5 gamma_ge0); simpl; lra).
+assert (B2 : Rabs (t - wt i * (rh * (xh i - m))) <= gamma 3 * product i + 2 * eta * scale_size i).
+{ eapply Rle_trans; [exact B|]; apply Rplus_le_compat; apply Rmult_le_compat_l; lra. }
+assert (B3 : Rabs (t + bias i - (wt i * (rh * (xh i - m)) + bias i)) <= gamma 3 * product i + 2 * eta * scale_size i).
+{ replace (t + bias i - (wt i * (rh * (xh i - m)) + bias i)) with (t - wt i * (rh * (xh i - m))) by ring; exact B2. }
+pose proof (L5 near_close _ _ _ _ N B3) as B4.
+assert (CB : Rabs (wt i * (rh * (xh i - m)) + bias i) <= Rabs (exact i) + common i).
+{ replace (wt i * (rh * (xh i - m)) + bias i) with
+    (exact i + wt i * (r * (rel * f i + (1 + rel) * ((dl i - mean dl) - em)))).
+  2:{ unfold exact; rewrite D_eq, rh_rel; ring. }
+  eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat_l.
+  unfold common, gain; rewrite Rabs_mult, Rmult_assoc; apply Rmult_le_compat_l; [lra|].
+  rewrite Rabs_mult, (Rabs_pos_eq r) by lra; apply Rmult_le_compat_l; [lra|].
+  eapply Rle_trans; [apply Rabs_triang|]; rewrite !Rabs_mult; apply Rplus_le_compat.
+  - apply Rmult_le_compat_r; assumption.
+  - apply Rmult_le_compat; try apply Rabs_pos; [|exact MS].
+    eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_R1; lra. }
+assert (u * Rabs (wt i * (rh * (xh i - m)) + bias i) <= u * (Rabs (exact i) + common i)) by (apply Rmult_le_compat_l; lra).
+assert (S1 : 1 <= scale_size i).
+{ unfold scale_size; assert (0 <= (1 + RR) * r) by (apply Rmult_le_pos; lra).
+  assert (1 * 1 <= (1 + Rabs (wt i)) * (1 + (1 + RR) * r)) by (apply Rmult_le_compat; lra).
+  assert (1 * 1 <= (1 + Rabs (wt i)) * (1 + (1 + RR) * r) * (1 + (Rabs (f i) + moved i))) by (apply Rmult_le_compat; lra).
+  lra. }
+assert (eta * 1 <= eta * scale_size i) by (apply Rmult_le_compat_l; lra).
+assert (u * (eta * scale_size i) <= / 16 * (eta * scale_size i)) by (apply Rmult_le_compat_r; [apply Rmult_le_pos|]; lra).
+unfold local; lra.
+Qed.
+
+Lemma sumn_centred (c : nat -> R) :
+  sumn (fun i => c i * (wt i * (dl i - mean dl))) n
+  = sumn (fun i => (c i * wt i - mean (fun j => c j * wt j)) * dl i) n.
+Proof.
+set (q := mean (fun j => c j * wt j)).
+rewrite (sumn_ext (fun i => c i * (wt i * (dl i - mean dl))) (fun i => (c i * wt i) * dl i + (- mean dl) * (c i * wt i)))
+  by (intros; ring).
+rewrite (sumn_ext (fun i => (c i * wt i - q) * dl i) (fun i => (c i * wt i) * dl i + (- q) * dl i)) by (intros; ring).
+rewrite !sumn_plus, !sumn_scal; unfold q, mean; field; pose proof n1; lra.
+Qed.
+
+(* a linear map of the errors, the unknowns that channels share kept together *)
+Definition functional c := RR * Rabs (sumn (fun i => c i * (wt i * (r * f i))) n)
+  + (1 + RR) * r * (sumn (fun i => Rabs (c i * wt i - mean (fun j => c j * wt j)) * e i) n
+                    + e_mu * Rabs (sumn (fun i => c i * wt i) n))
+  + sumn (fun i => Rabs (c i) * local i) n.
+Theorem layer_norm_functional c nh : (forall i, (i < n)%nat -> normalized_hat i (nh i)) ->
+  Rabs (sumn (fun i => c i * (nh i - exact i)) n) <= functional c.
+Proof.
+intros H; destruct layer_norm_decomposition as (l & R1 & R2 & Dc); specialize (Dc nh H).
+pose proof r_pos as RP; pose proof RR_ge0 as R0; pose proof e_mu_ge0 as E0.
+set (sf := sumn (fun i => c i * (wt i * (r * f i))) n); set (sw := sumn (fun i => c i * wt i) n).
+set (sd := sumn (fun i => c i * (wt i * (dl i - mean dl))) n); set (sl := sumn (fun i => c i * l nh i) n).
+assert (E : sumn (fun i => c i * (nh i - exact i)) n = rel * sf + (1 + rel) * r * (sd - em * sw) + sl).
+{ unfold sf, sw, sd, sl; rewrite (sumn_ext _ (fun i => (rel * (c i * (wt i * (r * f i))) + ((1 + rel) * r) * (c i * (wt i * (dl i - mean dl))))
+     + ((- ((1 + rel) * r * em)) * (c i * wt i) + c i * l nh i))).
+  - rewrite !sumn_plus, !sumn_scal; ring.
+  - intros i Hi; destruct (Dc i Hi) as (-> & _); ring. }
+rewrite E; clear E.
+assert (SD : Rabs sd <= sumn (fun i => Rabs (c i * wt i - mean (fun j => c j * wt j)) * e i) n).
+{ unfold sd; rewrite sumn_centred; eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros i Hi.
+  rewrite Rabs_mult; apply Rmult_le_compat_l; [apply Rabs_pos | now apply dl_spec]. }
+assert (SL : Rabs sl <= sumn (fun i => Rabs (c i) * local i) n).
+{ unfold sl; eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros i Hi.
+  rewrite Rabs_mult; apply Rmult_le_compat_l; [apply Rabs_pos | apply (Dc i Hi)]. }
+assert (R3 : Rabs ((1 + rel) * r) <= (1 + RR) * r).
+{ rewrite Rabs_mult, (Rabs_pos_eq r) by lra; apply Rmult_le_compat_r; [lra|].
+  eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_R1; lra. }
+assert (T2 : Rabs (sd - em * sw) <= sumn (fun i => Rabs (c i * wt i - mean (fun j => c j * wt j)) * e i) n + e_mu * Rabs sw).
+{ unfold Rminus at 1; eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_Ropp, Rabs_mult.
+  apply Rplus_le_compat; [exact SD | apply Rmult_le_compat_r; [apply Rabs_pos | exact R2]]. }
+unfold functional; fold sf sw.
+eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat; [|exact SL].
+eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat.
+- rewrite Rabs_mult; apply Rmult_le_compat_r; [apply Rabs_pos | exact R1].
+- rewrite Rabs_mult; apply Rmult_le_compat; [apply Rabs_pos | apply Rabs_pos | exact R3 | exact T2].
+Qed.
+
+Theorem layer_norm_bound i nh : (i < n)%nat -> (forall i, (i < n)%nat -> normalized_hat i (nh i)) ->
+  Rabs (nh i - exact i) <= common i + local i.
+Proof.
+intros Hi H; destruct layer_norm_decomposition as (l & R1 & R2 & Dc); destruct (Dc nh H i Hi) as (E & L).
+replace (nh i - exact i) with (wt i * (r * (rel * f i + (1 + rel) * ((dl i - mean dl) - em))) + l nh i)
+  by (rewrite E; ring).
+eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat; [|exact L].
+pose proof r_pos as RP; pose proof RR_ge0 as R0; pose proof (moved_spec i Hi) as MS.
+unfold common, gain; rewrite Rabs_mult, Rmult_assoc; apply Rmult_le_compat_l; [apply Rabs_pos|].
+rewrite Rabs_mult, (Rabs_pos_eq r) by lra; apply Rmult_le_compat_l; [lra|].
+eapply Rle_trans; [apply Rabs_triang|]; rewrite !Rabs_mult; apply Rplus_le_compat.
+- apply Rmult_le_compat_r; [apply Rabs_pos | exact R1].
+- apply Rmult_le_compat; try apply Rabs_pos; [|exact MS].
+  eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_R1; lra.
+Qed.
 End LayerNorm.
 
 (* sqrt and division correctly rounded, in the range where errors are relative *)
