@@ -49,8 +49,8 @@ void DeviceBuffer::free() noexcept {
 
 void DeviceBuffer::check_range(std::int64_t first, std::int64_t count) const {
   if (first < 0 || count < 0 || first > count_ - count)
-    throw std::out_of_range("elements " + std::to_string(first) + " to " + std::to_string(first + count) +
-                            " of buffer '" + name_ + "', which has " + std::to_string(count_));
+    throw std::out_of_range(std::to_string(count) + " elements from " + std::to_string(first) +
+                            " on of buffer '" + name_ + "', which has " + std::to_string(count_));
 }
 
 void DeviceBuffer::upload(const float* from, std::int64_t count, std::int64_t first) {

@@ -145,7 +145,7 @@ class Engine {
     const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - region->begin;
     if (offset >= region->bytes || offset + bytes > region->bytes) [[unlikely]]
       global_out_of_bounds(address, bytes, *region, site);
-    if (tracking_) track_global(address, bytes, access, region, site);
+    if (tracking_) track_global(address, pack_kind(bytes, Space::global, access), region, site);
     else if (bytes > 4) check_alignment(address, bytes, site);
   }
   void access_shared(const void* address, unsigned bytes, Access access, const unsigned char* begin,
@@ -153,7 +153,7 @@ class Engine {
     const std::size_t offset = static_cast<std::size_t>(static_cast<const unsigned char*>(address) - begin);
     if (offset >= array_bytes || offset + bytes > array_bytes) [[unlikely]]
       shared_out_of_bounds(address, bytes, begin, array_bytes, site);
-    if (tracking_) track_shared(address, bytes, access, site);
+    if (tracking_) track_shared(address, pack_kind(bytes, Space::shared, access), site);
     else if (bytes > 4) check_alignment(address, bytes, site);
   }
   /// An atomic on `address`: the place where blocks may order themselves.
@@ -175,6 +175,12 @@ class Engine {
     std::uint32_t mask;
     std::uint32_t next;  // chain of the groups of the same site and kind
     std::array<std::uint64_t, 32> address;
+  };
+  struct Chain {  // the requests of one site and kind, in the order of execution
+    const void* site;
+    std::uint64_t kind;
+    std::uint32_t first, cursor;
+    int lane;
   };
   struct Release {  // a block's fence, published by an atomic
     std::uint32_t first_epoch, fence_epoch;
@@ -232,16 +238,18 @@ class Engine {
     if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0) [[unlikely]] misaligned(address, bytes, site);
   }
   [[noreturn]] void misaligned(const void* address, unsigned bytes, Site site);
-  void track_global(const void* address, unsigned bytes, Access access, Region* region, Site site);
-  void track_shared(const void* address, unsigned bytes, Access access, Site site);
-  void touch(Cell& cell, Access access, const void* site, Space space);
+  void track_global(const void* address, std::uint64_t kind, Region* region, Site site);
+  void track_shared(const void* address, std::uint64_t kind, Site site);
+  template <Space space>
+  void touch(Cell& cell, Access access, const void* site);
   bool ordered_after_lane(std::uint32_t clock, int other_thread) const;
   bool ordered_after_block(std::uint32_t epoch, int thread) const;
   void report_race(const Cell& cell, bool other_writes, bool between_blocks, Access access, const void* site,
                    Space space);
-  void log(const void* address, unsigned bytes, Access access, Space space, const void* site);
+  void log(std::uint64_t address, std::uint64_t kind, const void* site);
+  void wait_for_room(Lane& lane);
   void flush(Warp& warp);
-  void flush_ungrouped(Warp& warp, int first_row, int rows);
+  void flush_ungrouped(Warp& warp, int first_row);
   void count_request(std::uint64_t kind, const void* site, std::uint32_t mask, const std::uint64_t* address);
   LineCounter& counter(const void* site, std::uint64_t kind);
   void grow_counters();
@@ -280,6 +288,7 @@ class Engine {
   std::vector<LineCounter> counters_;
   std::size_t counters_used_ = 0;
   std::vector<Group> groups_;
+  std::vector<Chain> chains_;
   LaunchShape shape_;
   LaunchRecord record_;
   std::vector<std::pair<const void*, const void*>> report_sites_;

@@ -173,11 +173,20 @@ void Engine::report_race(const Cell& cell, bool other_writes, bool between_block
   add_report(kind, site, other, {lane_->id}, std::move(message));
 }
 
-inline void Engine::touch(Cell& cell, Access access, const void* site, Space space) {
+template <Space space>
+[[gnu::always_inline]] inline void Engine::touch(Cell& cell, Access access, const void* site) {
   const int id = lane_->id;
   const unsigned warp = static_cast<unsigned>(id) >> 5;
   const std::uint32_t bit = 1U << (id & 31);
   const bool atomic = access == Access::atomic;
+
+  // The common case first: lanes of a warp read a word that no kernel writes.
+  if (access == Access::load && cell.write_epoch == 0 && cell.read_epoch == epoch_ &&
+      cell.read_clock == lane_->clock && (cell.read_warp & Cell::warp_mask) == warp) {
+    cell.read_mask |= bit;
+    cell.read_site = site;
+    return;
+  }
 
   // Against the last write. Atomics do not race with each other.
   if (cell.write_epoch != 0 && !(atomic && (cell.write_thread & Cell::atomic) != 0)) {
@@ -257,26 +266,46 @@ inline void Engine::touch(Cell& cell, Access access, const void* site, Space spa
   cell.write_thread = thread;
 }
 
-void Engine::track_global(const void* address, unsigned bytes, Access access, Region* region, Site site) {
+void Engine::wait_for_room(Lane& lane) {
+  lane.waits_for = Operation::log_full;
+  ++log_full_;
+  wait();
+}
+
+[[gnu::always_inline]] inline void Engine::log(std::uint64_t address, std::uint64_t kind, const void* site) {
+  Lane& lane = *lane_;
+  Warp& warp = *lane.warp;
+  const auto in_warp = static_cast<std::size_t>(lane.in_warp);
+  // A full log waits until the other lanes of the warp have come as far or have to wait themselves.
+  if (warp.log_count[in_warp] == Warp::log_rows) [[unlikely]]
+    wait_for_room(lane);
+  warp.log[static_cast<std::size_t>(warp.log_count[in_warp]++) * 32 + in_warp] = {address | kind, site};
+}
+
+void Engine::track_global(const void* address, std::uint64_t kind, Region* region, Site site) {
+  const unsigned bytes = kind >> 48 & 0xff;
+  const auto access = static_cast<Access>(kind >> 60);
   if (bytes > 4) check_alignment(address, bytes, site);
-  log(address, bytes, access, Space::global, key(site));
+  log(reinterpret_cast<std::uintptr_t>(address), kind, key(site));
   const std::size_t first = (reinterpret_cast<std::uintptr_t>(address) - region->begin) / 4;
   for (std::size_t word = first; word < first + bytes / 4; ++word) {
-    if (region->written[word] == 0) {
+    if (region->written[word] == 0) [[unlikely]] {
       if (access != Access::store)
         add_report(ReportKind::uninitialized_global, site, nullptr, {lane_->id},
                    "reads element " + std::to_string(word) + " of buffer '" + region->name +
                        "', which nothing wrote");
       if (access != Access::load) region->written[word] = 1;
     }
-    touch(region->cells[word], access, key(site), Space::global);
+    touch<Space::global>(region->cells[word], access, key(site));
   }
 }
 
-void Engine::track_shared(const void* address, unsigned bytes, Access access, Site site) {
+void Engine::track_shared(const void* address, std::uint64_t kind, Site site) {
+  const unsigned bytes = kind >> 48 & 0xff;
+  const auto access = static_cast<Access>(kind >> 60);
   if (bytes > 4) check_alignment(address, bytes, site);
-  const std::size_t offset = static_cast<std::size_t>(static_cast<const unsigned char*>(address) - shared_);
-  log(reinterpret_cast<const void*>(offset), bytes, access, Space::shared, key(site));
+  const auto offset = static_cast<std::size_t>(static_cast<const unsigned char*>(address) - shared_);
+  log(offset, kind, key(site));
   for (std::size_t word = offset / 4; word < offset / 4 + bytes / 4; ++word) {
     if (shared_written_[word] != block_serial_) {
       if (access != Access::store)
@@ -285,7 +314,7 @@ void Engine::track_shared(const void* address, unsigned bytes, Access access, Si
                        " of the block's shared memory, which this block never wrote");
       if (access != Access::load) shared_written_[word] = block_serial_;
     }
-    touch(shared_cells_[word], access, key(site), Space::shared);
+    touch<Space::shared>(shared_cells_[word], access, key(site));
   }
 }
 
@@ -294,21 +323,6 @@ void Engine::track_shared(const void* address, unsigned bytes, Access access, Si
 //
 // The n-th execution of a source line by each lane, counted since the warp last came together, is one request. That
 // is what a GPU does where the lanes run in step, and the most that can be known where they do not.
-
-inline void Engine::log(const void* address, unsigned bytes, Access access, Space space, const void* site) {
-  Lane& lane = *lane_;
-  Warp& warp = *lane.warp;
-  if (warp.log_count[lane.in_warp] == Warp::log_rows) [[unlikely]] {
-    // Wait until the other lanes of the warp have come as far or have to wait themselves.
-    lane.waits_for = Operation::log_full;
-    ++log_full_;
-    wait();
-  }
-  LogEntry& entry = warp.log[static_cast<std::size_t>(warp.log_count[lane.in_warp]++) * 32 + lane.in_warp];
-  entry.address_and_kind =
-      (reinterpret_cast<std::uint64_t>(address) & address_mask) | pack_kind(bytes, space, access);
-  entry.site = site;
-}
 
 void Engine::flush(Warp& warp) {
   int rows = 0;
@@ -332,7 +346,7 @@ void Engine::flush(Warp& warp) {
       mask |= 1U << i;
     }
     if (!in_step) {
-      flush_ungrouped(warp, row, rows);
+      flush_ungrouped(warp, row);
       break;
     }
     count_request(kind, site, mask, address.data());
@@ -340,18 +354,12 @@ void Engine::flush(Warp& warp) {
   warp.log_count.fill(0);
 }
 
-void Engine::flush_ungrouped(Warp& warp, int first_row, int rows) {
+void Engine::flush_ungrouped(Warp& warp, int first_row) {
   // groups_: for each place, a chain of requests in the order of execution.
   constexpr std::uint32_t none = 0xffffffff;
-  struct Chain {
-    const void* site;
-    std::uint64_t kind;
-    std::uint32_t first, cursor;
-    int lane;
-  };
-  std::vector<Chain> chains;
+  std::vector<Chain>& chains = chains_;
+  chains.clear();
   groups_.clear();
-  (void)rows;
   for (int i = 0; i < 32; ++i) {
     std::size_t hint = 0;
     for (int row = first_row; row < warp.log_count[i]; ++row) {
