@@ -99,6 +99,10 @@ def check_file(path, entry):
         likely, place = worst(float32_error, 8 * sigma)
         if not likely <= 1:
             problems.append(f"{name}{list(place)} computed in float32 is off by {float32_error[place]!r}, sigma is {sigma[place]!r}")
+        if "zeros-pass" in entry["flags"]:
+            rejected = np.mean(np.abs(expected) > bound)
+            if rejected < 0.99:
+                problems.append(f"{name}: the bound rejects zeros in {rejected:.0%} of the elements, the flag promises nearly all")
         figures.append(f"{name} {ratio:.1e} float32 {proved:.2g} of bound, {likely:.2g} of likely")
     return problems, "; ".join(figures)
 
