@@ -69,6 +69,8 @@ def check_file(path, entry):
     for key, value in (("format", "1"), ("op", entry["op"]), ("case", entry["case"])):
         if metadata.get(f"gaugeblock.{key}") != value:
             problems.append(f"metadata gaugeblock.{key} is {metadata.get(f'gaugeblock.{key}')!r}, expected {value!r}")
+    if not metadata.get("gaugeblock.claim", "").startswith(entry["op"] + "."):
+        problems.append(f"metadata gaugeblock.claim is {metadata.get('gaugeblock.claim')!r}, expected a claim about {entry['op']}")
     names = sorted(name[len("expected.") :] for name in tensors if name.startswith("expected."))
     if not names:
         return problems + ["no expected values"], ""

@@ -58,6 +58,8 @@ SafetensorsFile compute(const GoldenCase& golden) {
   }
   SafetensorsFile file = problem_file(problem);
   file.name = golden.id;
+  file.metadata["gaugeblock.claim"] =
+      problem.operation == Operation::recurrence ? "recurrence.any_form" : "axial.block";
   add_golden(file, data, problem);
   return file;
 }
