@@ -1,0 +1,388 @@
+(* One query, L keys, one channel: scores, softmax and the weighted mean together.
+
+   Main results
+     logit_bound                computed logit against the scaled exact dot product of the computed q and k:
+                                gamma_{d+3} scale sum|q k| + 4 d eta, the scale applied after the dot product
+     logit_propagation          and against the exact one: |q.dk| + |k.dq| + sum e_q e_k
+     attention_two_pass_bound   |computed - o| <= dev + inherited + quotient_error, where
+         dev            = min (sum change_j |v_j - o|, max |v_j - o|)
+         inherited      = sum largest_j e_vj
+         quotient_error = (1 + gamma_{L+1}) gamma_L sum largest_j (|v_j| + e_vj)
+                          + gamma_{L+1} (|o| + dev + inherited) + 32 L tiny (1 + V)                *)
+From Coq Require Import Reals List Lra Lia Psatz Permutation.
+Require Import counter_calculus running_bound prefix_product linear softmax.
+Open Scope R_scope.
+
+Section Logits.
+Set Default Proof Using "All".
+Variables u eta : R.
+Hypothesis u_ge0 : 0 <= u.
+Hypothesis u_lt1 : u < 1.
+Hypothesis eta_ge0 : 0 <= eta.
+Local Notation L7 x := (x u eta u_ge0 u_lt1 eta_ge0 0 (Rle_refl 0)) (only parsing).
+Local Notation L5 x := (x u eta u_ge0 u_lt1 eta_ge0) (only parsing).
+Local Notation E8 x := (x u eta u_ge0 u_lt1 eta_ge0 1 Rlt_0_1 (fun _ => 0)) (only parsing).
+Local Notation rho := (rho u).
+Local Notation gamma := (gamma u).
+
+(* c: the computed scale, off by two roundings: 1 / sqrt d with a rounded root, or its reciprocal;
+   the product of dot and c is rounded; a division by the rounded root has one rounding less *)
+Theorem logit_bound d qh kh s scale c y : (1 <= d)%nat -> short u (d + 3) -> 0 <= scale <= 1 ->
+  relative u 2 scale c -> dot_hat u eta qh kh d s -> near u eta (c * s) y ->
+  Rabs (y - scale * sumn (fun i => qh i * kh i) d) <=
+    gamma (d + 3) * (scale * sumn (fun i => Rabs (qh i) * Rabs (kh i)) d) + 4 * INR d * eta.
+Proof.
+intros D1 Hd Hs Hc Hdot N.
+pose proof ((L7 dot_raw) qh kh kh (fun i => Rabs (kh i)) (fun _ => 0) d s Hdot) as B; cbv beta in B.
+assert (Z : forall i, Rabs (kh i - kh i) <= 0) by (intros i; replace (kh i - kh i) with 0 by ring; rewrite Rabs_R0; lra).
+assert (B' := B (fun i _ => conj (Rle_refl _) (Z i))); clear B.
+rewrite (sumn_ext (fun i => Rabs (qh i) * (Rabs (kh i) + 0)) (fun i => Rabs (qh i) * Rabs (kh i))) in B'
+  by (intros; ring).
+set (P := sumn (fun i => Rabs (qh i) * Rabs (kh i)) d) in *.
+assert (P0 : 0 <= P) by (apply sumn_ge0; intros; apply Rmult_le_pos; apply Rabs_pos).
+pose proof (L5 rho_pow_ge1 d) as P1; pose proof (L5 rho_pow_ge1 (d - 1)) as P2.
+assert (Er : er (sumn (fun i => qh i * kh i) d) P (rho ^ d * P) (INR (2 * d - 1) * rho ^ (d - 1) * eta) s).
+{ unfold er; split; [|split; [|split]].
+  - eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros; rewrite Rabs_mult; lra.
+  - assert (1 * P <= rho ^ d * P) by (apply Rmult_le_compat_r; lra); lra.
+  - apply Rmult_le_pos; [apply Rmult_le_pos; [apply pos_INR | lra] | lra].
+  - exact B'. }
+apply (E8 er_relative) with (j := 2%nat) (p := scale) (ph := c) in Er; [|exact Hc].
+apply (E8 er_near) with (z := y) in Er; [|exact N]; destruct Er as (_ & _ & _ & X).
+rewrite (Rabs_pos_eq scale) in X by lra.
+destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 (d + 3) Hd) as (G0 & G1 & G2).
+set (q := scale * P) in *; assert (Q0 : 0 <= q) by (unfold q; apply Rmult_le_pos; lra).
+assert (E1 : rho * (rho ^ 2 * (scale * (rho ^ d * P))) = rho ^ (d + 3) * q).
+{ unfold q; rewrite pow_add; simpl; ring. }
+rewrite E1 in X.
+assert ((rho ^ (d + 3) - 1) * q <= gamma (d + 3) * q) by (apply Rmult_le_compat_r; lra).
+assert (I1 : 1 <= INR d) by (apply (le_INR 1); lia).
+assert (K : rho * (rho ^ 2 * (scale * (INR (2 * d - 1) * rho ^ (d - 1) * eta))) + eta <= 4 * INR d * eta).
+{ replace (rho * (rho ^ 2 * (scale * (INR (2 * d - 1) * rho ^ (d - 1) * eta))))
+    with (scale * (INR (2 * d - 1) * (rho ^ 3 * rho ^ (d - 1)) * eta)) by (simpl; ring).
+  rewrite <- pow_add; pose proof (L5 rho_pow_mono (3 + (d - 1)) (d + 3) ltac:(lia)) as M.
+  assert (N2 : INR (2 * d - 1) = 2 * INR d - 1) by (rewrite minus_INR, mult_INR by lia; simpl; ring).
+  assert (T1 : INR (2 * d - 1) * rho ^ (3 + (d - 1)) <= 2 * INR d).
+  { rewrite N2; assert ((2 * INR d - 1) * rho ^ (3 + (d - 1)) <= (2 * INR d - 1) * (1 + gamma (d + 3))) by (apply Rmult_le_compat_l; lra).
+    rewrite plus_INR in G2; assert (0 <= INR 3 * gamma (d + 3)) by (apply Rmult_le_pos; [apply pos_INR | lra]). lra. }
+  assert (T2 : INR (2 * d - 1) * rho ^ (3 + (d - 1)) * eta <= 2 * INR d * eta) by (apply Rmult_le_compat_r; lra).
+  assert (T0 : 0 <= INR (2 * d - 1) * rho ^ (3 + (d - 1)) * eta).
+  { apply Rmult_le_pos; [apply Rmult_le_pos; [apply pos_INR | pose proof (L5 rho_pow_ge1 (3 + (d - 1))); lra] | lra]. }
+  assert (scale * (INR (2 * d - 1) * rho ^ (3 + (d - 1)) * eta) <= 1 * (2 * INR d * eta)) by (apply Rmult_le_compat; lra).
+  assert (1 * eta <= INR d * eta) by (apply Rmult_le_compat_r; lra). lra. }
+lra.
+Qed.
+
+Theorem logit_propagation d q k qh kh eq ek scale y bq bk : 0 <= scale <= 1 ->
+  (forall i, (i < d)%nat -> Rabs (qh i - q i) <= eq i) -> (forall i, (i < d)%nat -> Rabs (kh i - k i) <= ek i) ->
+  Rabs (sumn (fun i => k i * (qh i - q i)) d) <= bq -> Rabs (sumn (fun i => q i * (kh i - k i)) d) <= bk ->
+  (1 <= d)%nat -> short u (d + 3) ->
+  Rabs (y - scale * sumn (fun i => qh i * kh i) d) <=
+    gamma (d + 3) * (scale * sumn (fun i => Rabs (qh i) * Rabs (kh i)) d) + 4 * INR d * eta ->
+  Rabs (y - scale * sumn (fun i => q i * k i) d) <=
+    scale * (gamma (d + 3) * sumn (fun i => (Rabs (q i) + eq i) * (Rabs (k i) + ek i)) d
+             + (bq + bk + sumn (fun i => eq i * ek i) d)) + 4 * INR d * eta.
+Proof.
+intros Hs Hq Hk Bq Bk D1 Hd Hy.
+destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 (d + 3) Hd) as (G0 & _).
+set (P := sumn (fun i => qh i * kh i) d) in *; set (P' := sumn (fun i => q i * k i) d).
+assert (E : P - P' = (sumn (fun i => k i * (qh i - q i)) d + sumn (fun i => q i * (kh i - k i)) d)
+   + sumn (fun i => (qh i - q i) * (kh i - k i)) d).
+{ unfold P, P'; rewrite <- !sumn_plus.
+  replace (sumn (fun i => qh i * kh i) d - sumn (fun i => q i * k i) d)
+    with (sumn (fun i => qh i * kh i) d + (-1) * sumn (fun i => q i * k i) d) by ring.
+  rewrite <- sumn_scal, <- sumn_plus; apply sumn_ext; intros; ring. }
+assert (T3 : Rabs (sumn (fun i => (qh i - q i) * (kh i - k i)) d) <= sumn (fun i => eq i * ek i) d).
+{ eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros i Hi; rewrite Rabs_mult.
+  apply Rmult_le_compat; try apply Rabs_pos; auto. }
+assert (PD : Rabs (P - P') <= bq + bk + sumn (fun i => eq i * ek i) d).
+{ rewrite E; eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat; [|exact T3].
+  eapply Rle_trans; [apply Rabs_triang | lra]. }
+assert (SZ : sumn (fun i => Rabs (qh i) * Rabs (kh i)) d <= sumn (fun i => (Rabs (q i) + eq i) * (Rabs (k i) + ek i)) d).
+{ apply sumn_le; intros i Hi; apply Rmult_le_compat; try apply Rabs_pos.
+  - replace (qh i) with (q i + (qh i - q i)) by ring; eapply Rle_trans; [apply Rabs_triang|]; pose proof (Hq i Hi); lra.
+  - replace (kh i) with (k i + (kh i - k i)) by ring; eapply Rle_trans; [apply Rabs_triang|]; pose proof (Hk i Hi); lra. }
+assert (S1 : gamma (d + 3) * (scale * sumn (fun i => Rabs (qh i) * Rabs (kh i)) d)
+   <= gamma (d + 3) * (scale * sumn (fun i => (Rabs (q i) + eq i) * (Rabs (k i) + ek i)) d)).
+{ apply Rmult_le_compat_l; [exact G0|]; apply Rmult_le_compat_l; lra. }
+assert (S2 : scale * Rabs (P - P') <= scale * (bq + bk + sumn (fun i => eq i * ek i) d)) by (apply Rmult_le_compat_l; lra).
+replace (y - scale * P') with ((y - scale * P) + scale * (P - P')) by ring.
+eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_mult, (Rabs_pos_eq scale) by lra; lra.
+Qed.
+End Logits.
+
+Section TwoPass.
+Set Default Proof Using "All".
+Variables u eta eps tiny : R.
+Hypothesis u_ge0 : 0 <= u.
+Hypothesis u_lt1 : u < 1.
+Hypothesis eta_ge0 : 0 <= eta.
+Hypothesis eps_spec : 0 <= eps < 1.
+Hypothesis eta_tiny : eta <= tiny.
+Local Notation L7 x := (x u eta u_ge0 u_lt1 eta_ge0 0 (Rle_refl 0)) (only parsing).
+Local Notation L5 x := (x u eta u_ge0 u_lt1 eta_ge0) (only parsing).
+Local Notation rho := (rho u).
+Local Notation gamma := (gamma u).
+Lemma tiny_ge0 : 0 <= tiny. Proof. lra. Qed.
+
+Variables (L : nat) (z zh ez : nat -> R) (top ez_max mh : R).
+Hypothesis L_pos : (1 <= L)%nat.
+Hypothesis zh_spec : forall j, (j < L)%nat -> Rabs (zh j - z j) <= ez j <= ez_max.
+Hypothesis top_spec : forall j, (j < L)%nat -> z j <= top.
+Hypothesis mh_spec : (forall j, (j < L)%nat -> zh j <= mh) /\ exists j, (j < L)%nat /\ zh j = mh.
+Variables (v vh ev : nat -> R) (V mx : R).
+Hypothesis vh_spec : forall j, (j < L)%nat -> Rabs (vh j - v j) <= ev j.
+Hypothesis V_spec : forall j, (j < L)%nat -> Rabs (v j) + ev j <= V.
+Hypothesis L_small : INR (L + 1) * u <= 1 / 16.
+Hypothesis tiny_small : 40 * INR L * tiny <= 1.
+Hypothesis exp_small : eta + eps / (1 - eps) <= 1 / 2.
+
+Local Notation w := (wz z top).
+Local Notation xi := (xi_of u eta eps z ez top ez_max 0).
+Definition o := average L w v.
+Hypothesis mx_spec : forall j, (j < L)%nat -> Rabs (v j - o) <= mx.
+Definition dev := Rmin (sumn (fun j => change L w xi j * Rabs (v j - o)) L) mx.
+Definition inherited := sumn (fun j => largest L w xi j * ev j) L.
+Definition numerator_size := sumn (fun j => largest L w xi j * (Rabs (v j) + ev j)) L.
+Definition quotient_error := (1 + gamma (L + 1)) * (gamma L * numerator_size)
+  + gamma (L + 1) * (Rabs o + dev + inherited) + 32 * INR L * tiny * (1 + V).
+
+(* the computation *)
+Variables (x p f : nat -> R) (Nh Dh y : R).
+Hypothesis x_spec : forall j, (j < L)%nat -> near u eta (zh j - mh) (x j).
+Hypothesis p_spec : forall j, (j < L)%nat -> exp_hat eps tiny (x j) (p j) /\ 0 <= p j.
+Hypothesis f_spec : forall j, (j < L)%nat -> rounded_or_fused u eta (p j * vh j) (f j).
+Hypothesis N_spec : anysum u eta f L Nh.
+Hypothesis D_spec : anysum u eta p L Dh.
+Hypothesis y_spec : quotient_hat u eta Nh Dh y.
+
+Definition kap j := clamped eps (x j) (p j) * exp (mh - z j).
+Definition t j := clamped eps (x j) (p j).     (* the weight with relative error only *)
+Local Notation T11 th := (th u eta eps tiny u_ge0 u_lt1 eta_ge0 eps_spec tiny_ge0 L z zh ez top ez_max mh zh_spec top_spec mh_spec) (only parsing).
+Lemma kap_spec j : (j < L)%nat -> exp (- xi j) <= kap j <= exp (xi j).
+Proof. intros Hj; exact (proj2 (T11 weights_two_pass j (x j) (p j) Hj (x_spec j Hj) (proj1 (p_spec j Hj)))). Qed.
+Lemma t_eq j : (j < L)%nat -> t j = lambda top mh * (w j * kap j).
+Proof.
+intros Hj; unfold t, kap, lambda, wz.
+replace (exp (top - mh) * (exp (z j - top) * (clamped eps (x j) (p j) * exp (mh - z j))))
+  with (clamped eps (x j) (p j) * (exp (top - mh) * exp (z j - top) * exp (mh - z j))) by ring.
+rewrite <- !exp_plus; replace (top - mh + (z j - top) + (mh - z j)) with 0 by ring; rewrite exp_0; ring.
+Qed.
+Lemma t_range j : (j < L)%nat -> 0 < t j <= 2 /\ (zh j = mh -> 1 / 2 <= t j).
+Proof. intros Hj; exact (T11 clamped_range j (x j) (p j) Hj (x_spec j Hj) (proj1 (p_spec j Hj)) exp_small). Qed.
+Lemma p_t j : (j < L)%nat -> Rabs (p j - t j) <= tiny.
+Proof. intros Hj; rewrite t_eq by exact Hj; exact (proj1 (T11 weights_two_pass j (x j) (p j) Hj (x_spec j Hj) (proj1 (p_spec j Hj)))). Qed.
+Lemma w_pos j : (j < L)%nat -> 0 < w j. Proof. intros _; apply exp_pos. Qed.
+Definition C := sumn t L.
+Local Notation Sw := (S L w kap).
+Lemma C_S : C = lambda top mh * Sw.
+Proof. unfold C, S; rewrite <- sumn_scal; apply sumn_ext; intros; now apply t_eq. Qed.
+Lemma C_range : 1 / 2 <= C <= 2 * INR L.
+Proof.
+split.
+- destruct mh_spec as (_ & i & Hi & Ez); destruct (t_range i Hi) as (_ & T); specialize (T Ez).
+  eapply Rle_trans; [exact T|]; unfold C.
+  assert (G : forall n, (i < n <= L)%nat -> t i <= sumn t n).
+  { induction n as [|n IH]; intros Hn; [lia|]; cbn [sumn].
+    destruct (Nat.eq_dec i n) as [->|E].
+    - assert (0 <= sumn t n) by (apply sumn_ge0; intros k Hk; destruct (t_range k ltac:(lia)) as ((X & _) & _); lra); lra.
+    - pose proof (IH ltac:(lia)); destruct (t_range n ltac:(lia)) as ((X & _) & _); lra. }
+  apply G; lia.
+- unfold C; rewrite Rmult_comm, <- (sumn_const 2); apply sumn_le; intros j Hj; destruct (t_range j Hj) as ((_ & X) & _); exact X.
+Qed.
+Lemma vh_V j : (j < L)%nat -> Rabs (vh j) <= Rabs (v j) + ev j.
+Proof.
+intros Hj; replace (vh j) with (v j + (vh j - v j)) by ring; eapply Rle_trans; [apply Rabs_triang|].
+pose proof (vh_spec j Hj); lra.
+Qed.
+Lemma V0 : 0 <= V.
+Proof. pose proof (V_spec 0 ltac:(lia)); pose proof (vh_V 0 ltac:(lia)); pose proof (Rabs_pos (vh 0%nat)); lra. Qed.
+Definition ot := sumn (fun j => t j * vh j) L / C.
+Definition size := sumn (fun j => t j * Rabs (vh j)) L / C.
+Lemma share j : (j < L)%nat -> t j / C = w j * kap j / Sw.
+Proof.
+intros Hj; rewrite C_S, t_eq by exact Hj.
+pose proof (S_pos L w kap xi L_pos w_pos kap_spec); pose proof (exp_pos (top - mh)); unfold lambda.
+field; split; lra.
+Qed.
+Lemma share_spec j : (j < L)%nat -> 0 < t j / C <= largest L w xi j.
+Proof. intros Hj; rewrite share by exact Hj; exact (proj1 (weights_largest L w kap xi L_pos w_pos kap_spec j Hj)). Qed.
+Lemma size_spec : Rabs ot <= size <= V /\ size <= numerator_size.
+Proof.
+pose proof C_range as (C1 & C2); assert (I : 0 < / C) by (apply Rinv_0_lt_compat; lra).
+assert (T0 : forall j, (j < L)%nat -> 0 <= t j) by (intros j Hj; destruct (t_range j Hj) as ((X & _) & _); lra).
+split; [split|].
+- unfold ot, size, Rdiv; rewrite Rabs_mult, (Rabs_pos_eq (/ C)) by lra; apply Rmult_le_compat_r; [lra|].
+  eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros j Hj; rewrite Rabs_mult, (Rabs_pos_eq (t j)) by auto; lra.
+- unfold size; apply Rmult_le_reg_r with C; [lra|]; unfold Rdiv; rewrite Rmult_assoc, Rinv_l, Rmult_1_r by lra.
+  unfold C; rewrite <- sumn_scal; apply sumn_le; intros j Hj; rewrite Rmult_comm.
+  apply Rmult_le_compat_r; [auto|]; pose proof (vh_V j Hj); pose proof (V_spec j Hj); lra.
+- unfold size, numerator_size, Rdiv; rewrite Rmult_comm, <- sumn_scal; apply sumn_le; intros j Hj.
+  destruct (share_spec j Hj) as (S1 & S2).
+  replace (/ C * (t j * Rabs (vh j))) with (t j / C * Rabs (vh j)) by (unfold Rdiv; ring).
+  apply Rmult_le_compat; try apply Rabs_pos; try lra; now apply vh_V.
+Qed.
+Lemma ot_o : Rabs (ot - o) <= dev + inherited.
+Proof.
+pose proof C_range as (C1 & C2).
+assert (E : ot = sumn (fun j => w j * kap j * v j) L / Sw + sumn (fun j => t j / C * (vh j - v j)) L).
+{ unfold ot, Rdiv; rewrite (Rmult_comm _ (/ C)), (Rmult_comm _ (/ Sw)), <- !sumn_scal, <- sumn_plus; apply sumn_ext; intros j Hj.
+  pose proof (share j Hj) as Sh; unfold Rdiv in Sh.
+  replace (/ Sw * (w j * kap j * v j)) with (w j * kap j * / Sw * v j) by ring; rewrite <- Sh; ring. }
+rewrite E; replace (sumn (fun j => w j * kap j * v j) L / Sw + sumn (fun j => t j / C * (vh j - v j)) L - o)
+  with ((sumn (fun j => w j * kap j * v j) L / Sw - o) + sumn (fun j => t j / C * (vh j - v j)) L) by ring.
+eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat.
+- unfold dev; apply Rmin_glb.
+  + exact (weights_deviation L w kap xi L_pos w_pos kap_spec v).
+  + exact (weights_deviation_max L w kap xi L_pos w_pos kap_spec v mx mx_spec).
+- eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros j Hj; rewrite Rabs_mult.
+  destruct (share_spec j Hj) as (S1 & S2); rewrite (Rabs_pos_eq (t j / C)) by lra.
+  apply Rmult_le_compat; try apply Rabs_pos; try lra; now apply vh_spec.
+Qed.
+
+Theorem attention_two_pass_bound : Rabs (y - o) <= dev + inherited + quotient_error.
+Proof.
+pose proof C_range as (C1 & C2); pose proof V0 as VP; pose proof size_spec as ((Z1 & Z2) & Z3).
+pose proof (Rabs_pos ot) as O0; pose proof (L5 rho_ge1) as R1.
+assert (I0 : 0 < / C) by (apply Rinv_0_lt_compat; lra).
+assert (I2 : / C <= 2) by (replace 2 with (/ (1 / 2)) by field; apply Rinv_le_contravar; lra).
+assert (L1 : 1 <= INR L) by (apply (le_INR 1); lia).
+assert (SM : forall k, (k <= L + 1)%nat -> rho ^ k <= 16 / 15).
+{ intros k Hk; pose proof (L5 rho_pow_mono k (L + 1) Hk); pose proof (L5 rho_gamma (L + 1) ltac:(lra)) as G.
+  assert (INR (L + 1) * u / (1 - INR (L + 1) * u) <= 1 / 15); [|lra].
+  apply Rmult_le_reg_r with (1 - INR (L + 1) * u); [lra|]; unfold Rdiv; rewrite Rmult_assoc, Rinv_l by lra; lra. }
+set (T := INR L * tiny) in *; assert (T0 : 0 <= T) by (unfold T; apply Rmult_le_pos; lra).
+assert (T1 : 40 * T <= 1) by (unfold T; lra).
+assert (TE : INR L * eta <= T) by (unfold T; apply Rmult_le_compat_l; lra).
+assert (Te : eta <= T) by (assert (1 * eta <= INR L * eta) by (apply Rmult_le_compat_r; lra); lra).
+assert (PT : forall j, (j < L)%nat -> 0 <= p j /\ Rabs (p j - t j) <= tiny) by (intros j Hj; split; [apply (p_spec j Hj) | now apply p_t]).
+(* sums of p against sums of t *)
+assert (SP : Rabs (sumn p L - C) <= T).
+{ unfold C, T; replace (sumn p L - sumn t L) with (sumn p L + (-1) * sumn t L) by ring.
+  rewrite <- sumn_scal, <- sumn_plus, <- (sumn_const tiny L); eapply Rle_trans; [apply sumn_abs|].
+  apply sumn_le; intros j Hj; replace (p j + -1 * t j) with (p j - t j) by ring; now apply PT. }
+assert (SPV : Rabs (sumn (fun j => p j * vh j) L - sumn (fun j => t j * vh j) L) <= T * V).
+{ replace (sumn (fun j => p j * vh j) L - sumn (fun j => t j * vh j) L)
+    with (sumn (fun j => p j * vh j) L + (-1) * sumn (fun j => t j * vh j) L) by ring.
+  unfold T; rewrite Rmult_assoc, <- (sumn_const (tiny * V) L), <- sumn_scal, <- sumn_plus.
+  eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros j Hj.
+  replace (p j * vh j + -1 * (t j * vh j)) with ((p j - t j) * vh j) by ring; rewrite Rabs_mult.
+  apply Rmult_le_compat; try apply Rabs_pos; [now apply PT|].
+  pose proof (vh_V j Hj); pose proof (V_spec j Hj); lra. }
+set (A := sumn (fun j => p j * Rabs (vh j)) L).
+assert (SA : A <= C * size + T * V).
+{ unfold size; replace (C * (sumn (fun j => t j * Rabs (vh j)) L / C)) with (sumn (fun j => t j * Rabs (vh j)) L) by (field; lra).
+  unfold A, T; rewrite Rmult_assoc, <- (sumn_const (tiny * V) L), <- sumn_plus; apply sumn_le; intros j Hj.
+  destruct (PT j Hj) as (P0 & P1); apply Rabs_between in P1; pose proof (Rabs_pos (vh j)).
+  pose proof (vh_V j Hj); pose proof (V_spec j Hj).
+  assert ((p j - t j) * Rabs (vh j) <= tiny * V).
+  { apply Rle_trans with (tiny * Rabs (vh j)); [apply Rmult_le_compat_r; lra | apply Rmult_le_compat_l; lra]. }
+  lra. }
+(* numerator *)
+pose proof ((L7 anysum_error) f (fun j => p j * vh j) (fun j => p j * Rabs (vh j))
+  (fun j => u * (p j * Rabs (vh j)) + eta) L Nh N_spec) as BN.
+rewrite sumn_plus, sumn_scal, sumn_const in BN; fold A in BN.
+assert (BN' : Rabs (Nh - sumn (fun j => p j * vh j) L) <= (rho ^ L - 1) * A + 2 * (16 / 15) * T).
+{ eapply Rle_trans; [apply BN|].
+  - intros j Hj; destruct (PT j Hj) as (P0 & _); rewrite Rabs_mult, (Rabs_pos_eq (p j)) by exact P0; split; [lra|].
+    pose proof ((L7 rf_error) _ _ (f_spec j Hj)) as X; rewrite Rabs_mult, (Rabs_pos_eq (p j)) in X by exact P0; exact X.
+  - assert (A0 : 0 <= A) by (apply sumn_ge0; intros j Hj; apply Rmult_le_pos; [apply (PT j Hj) | apply Rabs_pos]).
+    pose proof (SM (L - 1)%nat ltac:(lia)) as S1; pose proof (L5 rho_pow_ge1 (L - 1)) as S0; pose proof (L5 rho_ge) as G.
+    assert (RL : rho ^ (L - 1) * rho = rho ^ L) by (replace L with (Datatypes.S (L - 1)) at 2 by lia; simpl; ring).
+    assert (X1 : rho ^ (L - 1) * ((1 + u) * A) <= rho ^ L * A).
+    { rewrite <- RL, Rmult_assoc; apply Rmult_le_compat_l; [lra|]; apply Rmult_le_compat_r; lra. }
+    assert (X2 : rho ^ (L - 1) * (INR L * eta) <= 16 / 15 * T) by (apply Rmult_le_compat; try lra; apply Rmult_le_pos; lra).
+    assert (X3 : INR (L - 1) * rho ^ (L - 1) * eta <= 16 / 15 * T).
+    { assert (INR (L - 1) <= INR L) by (apply le_INR; lia).
+      replace (INR (L - 1) * rho ^ (L - 1) * eta) with (rho ^ (L - 1) * (INR (L - 1) * eta)) by ring.
+      pose proof (pos_INR (L - 1)).
+      assert (INR (L - 1) * eta <= INR L * eta) by (apply Rmult_le_compat_r; lra).
+      apply Rmult_le_compat; try lra; apply Rmult_le_pos; lra. }
+    lra. }
+(* denominator, both sides *)
+pose proof ((L7 anysum_error) p p p (fun _ => 0) L Dh D_spec) as BD.
+rewrite sumn_const, Rmult_0_r, Rplus_0_r in BD.
+assert (BD' := BD (fun j Hj => conj (Req_le _ _ (Rabs_pos_eq _ (proj1 (PT j Hj))))
+   (Req_le _ _ (eq_trans (f_equal Rabs (Rminus_diag_eq (p j) (p j) eq_refl)) Rabs_R0)))); clear BD.
+pose proof (anysum_low u eta u_ge0 u_lt1 eta_ge0 p L Dh D_spec (fun j Hj => proj1 (PT j Hj))) as BL.
+apply Rabs_between in BD'; apply Rabs_between in SP.
+pose proof (SM (L - 1)%nat ltac:(lia)) as S1; pose proof (L5 rho_pow_ge1 (L - 1)) as S0.
+assert (W : INR (L - 1) * rho ^ (L - 1) * eta <= 16 / 15 * T).
+{ assert (INR (L - 1) <= INR L) by (apply le_INR; lia).
+  replace (INR (L - 1) * rho ^ (L - 1) * eta) with (rho ^ (L - 1) * (INR (L - 1) * eta)) by ring.
+  pose proof (pos_INR (L - 1)).
+  assert (INR (L - 1) * eta <= INR L * eta) by (apply Rmult_le_compat_r; lra).
+  apply Rmult_le_compat; try lra; apply Rmult_le_pos; lra. }
+destruct (low_1 u eta u_ge0 u_lt1 eta_ge0 (L - 1)) as (B0 & B1).
+set (a := rho ^ (L - 1)) in *; set (b := (1 - u) ^ (L - 1)) in *.
+assert (DB : b - 5 * T <= Dh / C <= a + 5 * T).
+{ split; apply Rmult_le_reg_r with C; try lra; unfold Rdiv; rewrite Rmult_assoc, Rinv_l, Rmult_1_r by lra.
+  - assert (b * (C - T) <= b * sumn p L) by (apply Rmult_le_compat_l; lra).
+    assert (b * T <= 1 * T) by (apply Rmult_le_compat_r; lra).
+    assert (5 * T * (1 / 2) <= 5 * T * C) by (apply Rmult_le_compat_l; lra). lra.
+  - assert (a * sumn p L <= a * (C + T)) by (apply Rmult_le_compat_l; lra).
+    assert (a * T <= 16 / 15 * T) by (apply Rmult_le_compat_r; lra).
+    assert (5 * T * (1 / 2) <= 5 * T * C) by (apply Rmult_le_compat_l; lra). lra. }
+(* numerator, normalised *)
+assert (TV0 : 0 <= T * V) by (apply Rmult_le_pos; lra).
+assert (NB : Rabs (Nh / C - ot) <= (rho ^ L - 1) * size + T * (3 * V + 5)).
+{ unfold ot; replace (Nh / C - sumn (fun j => t j * vh j) L / C) with ((Nh - sumn (fun j => t j * vh j) L) * / C)
+    by (unfold Rdiv; ring).
+  rewrite Rabs_mult, (Rabs_pos_eq (/ C)) by lra.
+  assert (X : Rabs (Nh - sumn (fun j => t j * vh j) L) <= (rho ^ L - 1) * (C * size) + 16 / 15 * (T * V) + 2 * (16 / 15) * T).
+  { replace (Nh - sumn (fun j => t j * vh j) L) with ((Nh - sumn (fun j => p j * vh j) L)
+      + (sumn (fun j => p j * vh j) L - sumn (fun j => t j * vh j) L)) by ring.
+    eapply Rle_trans; [apply Rabs_triang|].
+    pose proof (SM L ltac:(lia)); pose proof (L5 rho_pow_ge1 L).
+    assert ((rho ^ L - 1) * A <= (rho ^ L - 1) * (C * size + T * V)) by (apply Rmult_le_compat_l; lra).
+    assert (rho ^ L * (T * V) <= 16 / 15 * (T * V)) by (apply Rmult_le_compat_r; lra). lra. }
+  apply Rle_trans with (((rho ^ L - 1) * (C * size) + 16 / 15 * (T * V) + 2 * (16 / 15) * T) * / C).
+  - apply Rmult_le_compat_r; lra.
+  - replace (((rho ^ L - 1) * (C * size) + 16 / 15 * (T * V) + 2 * (16 / 15) * T) * / C)
+      with ((rho ^ L - 1) * size + (16 / 15 * (T * V) + 2 * (16 / 15) * T) * / C) by (field; lra).
+    assert ((16 / 15 * (T * V) + 2 * (16 / 15) * T) * / C <= (16 / 15 * (T * V) + 2 * (16 / 15) * T) * 2)
+      by (apply Rmult_le_compat_l; lra). lra. }
+set (n0 := T * (3 * V + 5)) in *.
+assert (N0 : 0 <= n0) by (unfold n0; apply Rmult_le_pos; lra).
+assert (N1 : n0 <= 1 / 40 * (3 * V + 5)) by (unfold n0; apply Rmult_le_compat_r; lra).
+assert (NC : Rabs Nh <= 2 * INR L * (16 / 15 * V + n0)).
+{ replace Nh with (C * (ot + (Nh / C - ot))) by (field; lra); rewrite Rabs_mult, (Rabs_pos_eq C) by lra.
+  pose proof (Rabs_triang ot (Nh / C - ot)); pose proof (SM L ltac:(lia)); pose proof (L5 rho_pow_ge1 L).
+  assert (0 <= size) by lra.
+  assert ((rho ^ L - 1) * size <= 1 / 15 * V) by (apply Rmult_le_compat; lra).
+  apply Rmult_le_compat; try lra; apply Rabs_pos. }
+pose proof (quotient_hat_error u eta u_ge0 u_lt1 eta_ge0 Nh Dh y y_spec) as QE.
+assert (Dh0 : 0 < Dh).
+{ destruct DB as (DB1 & _).
+  assert (15 / 16 <= b).
+  { unfold b; eapply Rle_trans; [|apply (L5 bernoulli); lra].
+    assert (INR (L - 1) * u <= INR (L + 1) * u) by (apply Rmult_le_compat_r; [lra | apply le_INR; lia]). lra. }
+  assert (0 < Dh / C) by lra. replace Dh with (Dh / C * C) by (field; lra). apply Rmult_lt_0_compat; lra. }
+assert (QQ : Nh / Dh = (Nh / C) / (Dh / C)) by (field; lra).
+rewrite QQ in QE.
+assert (SB : (rho * Rabs Nh + 1) * eta <= T * (3 * V + 2)).
+{ pose proof (SM 1%nat ltac:(lia)) as S2; rewrite pow_1 in S2.
+  assert (X1 : rho * Rabs Nh <= 16 / 15 * (2 * INR L * (16 / 15 * V + n0))) by (apply Rmult_le_compat; try lra; apply Rabs_pos).
+  assert (X2 : 16 / 15 * (2 * INR L * (16 / 15 * V + n0)) <= INR L * (5 / 2 * V + 1)).
+  { assert (INR L * n0 <= INR L * (1 / 40 * (3 * V + 5))) by (apply Rmult_le_compat_l; lra).
+    assert (0 <= INR L * V) by (apply Rmult_le_pos; lra). lra. }
+  assert (X3 : rho * Rabs Nh * eta <= INR L * (5 / 2 * V + 1) * eta) by (apply Rmult_le_compat_r; lra).
+  assert (X4 : INR L * eta * (5 / 2 * V + 1) <= T * (5 / 2 * V + 1)) by (apply Rmult_le_compat_r; lra). lra. }
+assert (QE' : Rabs (y - Nh / C / (Dh / C)) <= (rho ^ 2 - 1) * Rabs (Nh / C / (Dh / C)) + T * (3 * V + 2)) by lra.
+pose proof (quotient_bound u eta u_ge0 u_lt1 eta_ge0 L (Nh / C) (Dh / C) ot size n0 (5 * T) V (T * (3 * V + 2))
+  L_pos L_small NB (conj Z1 Z2) N0 DB ltac:(lra) y QE') as QB.
+pose proof ot_o as OO.
+assert (OB : Rabs ot <= Rabs o + dev + inherited).
+{ replace ot with (o + (ot - o)) by ring; eapply Rle_trans; [apply Rabs_triang | lra]. }
+assert (G1 : 0 <= gamma (L + 1)) by (apply (L5 gamma_ge0); lra).
+assert (LU : INR L * u <= INR (L + 1) * u) by (apply Rmult_le_compat_r; [lra | apply le_INR; lia]).
+assert (G0 : 0 <= gamma L) by (apply (L5 gamma_ge0); lra).
+assert (M1 : (1 + gamma (L + 1)) * (gamma L * size) <= (1 + gamma (L + 1)) * (gamma L * numerator_size)).
+{ apply Rmult_le_compat_l; [lra|]; apply Rmult_le_compat_l; lra. }
+assert (M2 : gamma (L + 1) * Rabs ot <= gamma (L + 1) * (Rabs o + dev + inherited)) by (apply Rmult_le_compat_l; lra).
+assert (M3 : 2 * n0 + 4 * (V + n0) * (5 * T) + T * (3 * V + 2) <= 32 * T * (1 + V)).
+{ assert (T * n0 <= T * (1 / 40 * (3 * V + 5))) by (apply Rmult_le_compat_l; lra). unfold n0 in *; lra. }
+replace (y - o) with ((y - ot) + (ot - o)) by ring; eapply Rle_trans; [apply Rabs_triang|].
+unfold quotient_error; fold T; replace (32 * INR L * tiny) with (32 * T) by (unfold T; ring); lra.
+Qed.
+End TwoPass.
