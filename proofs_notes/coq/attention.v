@@ -4,6 +4,7 @@
      logit_bound                computed logit against the scaled exact dot product of the computed q and k:
                                 gamma_{d+3} scale sum|q k| + 4 d eta, the scale applied after the dot product
      logit_propagation          and against the exact one: |q.dk| + |k.dq| + sum e_q e_k
+     attention_quotient_bound   |computed - weighted mean with the computed weights| <= quotient_error
      attention_two_pass_bound   |computed - o| <= dev + inherited + quotient_error, where
          dev            = min (sum change_j |v_j - o|, max |v_j - o|)
          inherited      = sum largest_j e_vj
@@ -130,9 +131,8 @@ Hypothesis L_pos : (1 <= L)%nat.
 Hypothesis zh_spec : forall j, (j < L)%nat -> Rabs (zh j - z j) <= ez j <= ez_max.
 Hypothesis top_spec : forall j, (j < L)%nat -> z j <= top.
 Hypothesis mh_spec : (forall j, (j < L)%nat -> zh j <= mh) /\ exists j, (j < L)%nat /\ zh j = mh.
-Variables (v vh ev : nat -> R) (V mx : R).
+Variables (v vh ev : nat -> R) (mx : R).
 Hypothesis vh_spec : forall j, (j < L)%nat -> Rabs (vh j - v j) <= ev j.
-Hypothesis V_spec : forall j, (j < L)%nat -> Rabs (v j) + ev j <= V.
 Hypothesis L_small : INR (L + 1) * u <= 1 / 16.
 Hypothesis tiny_small : 40 * INR L * tiny <= 1.
 Hypothesis exp_small : eta + eps / (1 - eps) <= 1 / 2.
@@ -144,17 +144,10 @@ Hypothesis mx_spec : forall j, (j < L)%nat -> Rabs (v j - o) <= mx.
 Definition dev := Rmin (sumn (fun j => change L w xi j * Rabs (v j - o)) L) mx.
 Definition inherited := sumn (fun j => largest L w xi j * ev j) L.
 Definition numerator_size := sumn (fun j => largest L w xi j * (Rabs (v j) + ev j)) L.
-Definition quotient_error := (1 + gamma (L + 1)) * (gamma L * numerator_size)
-  + gamma (L + 1) * (Rabs o + dev + inherited) + 32 * INR L * tiny * (1 + V).
-
 (* the computation *)
-Variables (x p f : nat -> R) (Nh Dh y : R).
+Variables (x p : nat -> R).
 Hypothesis x_spec : forall j, (j < L)%nat -> near u eta (zh j - mh) (x j).
 Hypothesis p_spec : forall j, (j < L)%nat -> exp_hat eps tiny (x j) (p j) /\ 0 <= p j.
-Hypothesis f_spec : forall j, (j < L)%nat -> rounded_or_fused u eta (p j * vh j) (f j).
-Hypothesis N_spec : anysum u eta f L Nh.
-Hypothesis D_spec : anysum u eta p L Dh.
-Hypothesis y_spec : quotient_hat u eta Nh Dh y.
 
 Definition kap j := clamped eps (x j) (p j) * exp (mh - z j).
 Definition t j := clamped eps (x j) (p j).     (* the weight with relative error only *)
@@ -195,8 +188,6 @@ Proof.
 intros Hj; replace (vh j) with (v j + (vh j - v j)) by ring; eapply Rle_trans; [apply Rabs_triang|].
 pose proof (vh_spec j Hj); lra.
 Qed.
-Lemma V0 : 0 <= V.
-Proof. pose proof (V_spec 0 ltac:(lia)); pose proof (vh_V 0 ltac:(lia)); pose proof (Rabs_pos (vh 0%nat)); lra. Qed.
 Definition ot := sumn (fun j => t j * vh j) L / C.
 Definition size := sumn (fun j => t j * Rabs (vh j)) L / C.
 Lemma share j : (j < L)%nat -> t j / C = w j * kap j / Sw.
@@ -207,21 +198,6 @@ field; split; lra.
 Qed.
 Lemma share_spec j : (j < L)%nat -> 0 < t j / C <= largest L w xi j.
 Proof. intros Hj; rewrite share by exact Hj; exact (proj1 (weights_largest L w kap xi L_pos w_pos kap_spec j Hj)). Qed.
-Lemma size_spec : Rabs ot <= size <= V /\ size <= numerator_size.
-Proof.
-pose proof C_range as (C1 & C2); assert (I : 0 < / C) by (apply Rinv_0_lt_compat; lra).
-assert (T0 : forall j, (j < L)%nat -> 0 <= t j) by (intros j Hj; destruct (t_range j Hj) as ((X & _) & _); lra).
-split; [split|].
-- unfold ot, size, Rdiv; rewrite Rabs_mult, (Rabs_pos_eq (/ C)) by lra; apply Rmult_le_compat_r; [lra|].
-  eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros j Hj; rewrite Rabs_mult, (Rabs_pos_eq (t j)) by auto; lra.
-- unfold size; apply Rmult_le_reg_r with C; [lra|]; unfold Rdiv; rewrite Rmult_assoc, Rinv_l, Rmult_1_r by lra.
-  unfold C; rewrite <- sumn_scal; apply sumn_le; intros j Hj; rewrite Rmult_comm.
-  apply Rmult_le_compat_r; [auto|]; pose proof (vh_V j Hj); pose proof (V_spec j Hj); lra.
-- unfold size, numerator_size, Rdiv; rewrite Rmult_comm, <- sumn_scal; apply sumn_le; intros j Hj.
-  destruct (share_spec j Hj) as (S1 & S2).
-  replace (/ C * (t j * Rabs (vh j))) with (t j / C * Rabs (vh j)) by (unfold Rdiv; ring).
-  apply Rmult_le_compat; try apply Rabs_pos; try lra; now apply vh_V.
-Qed.
 Lemma ot_o : Rabs (ot - o) <= dev + inherited.
 Proof.
 pose proof C_range as (C1 & C2).
@@ -240,7 +216,34 @@ eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat.
   apply Rmult_le_compat; try apply Rabs_pos; try lra; now apply vh_spec.
 Qed.
 
-Theorem attention_two_pass_bound : Rabs (y - o) <= dev + inherited + quotient_error.
+(* the weighted sum of the values and the quotient *)
+Variables (f : nat -> R) (Nh Dh y V : R).
+Hypothesis V_spec : forall j, (j < L)%nat -> Rabs (v j) + ev j <= V.
+Hypothesis f_spec : forall j, (j < L)%nat -> rounded_or_fused u eta (p j * vh j) (f j).
+Hypothesis N_spec : anysum u eta f L Nh.
+Hypothesis D_spec : anysum u eta p L Dh.
+Hypothesis y_spec : quotient_hat u eta Nh Dh y.
+Definition quotient_error := (1 + gamma (L + 1)) * (gamma L * numerator_size)
+  + gamma (L + 1) * (Rabs o + dev + inherited) + 32 * INR L * tiny * (1 + V).
+
+Lemma V0 : 0 <= V.
+Proof. pose proof (V_spec 0 ltac:(lia)); pose proof (vh_V 0 ltac:(lia)); pose proof (Rabs_pos (vh 0%nat)); lra. Qed.
+Lemma size_spec : Rabs ot <= size <= V /\ size <= numerator_size.
+Proof.
+pose proof C_range as (C1 & C2); assert (I : 0 < / C) by (apply Rinv_0_lt_compat; lra).
+assert (T0 : forall j, (j < L)%nat -> 0 <= t j) by (intros j Hj; destruct (t_range j Hj) as ((X & _) & _); lra).
+split; [split|].
+- unfold ot, size, Rdiv; rewrite Rabs_mult, (Rabs_pos_eq (/ C)) by lra; apply Rmult_le_compat_r; [lra|].
+  eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros j Hj; rewrite Rabs_mult, (Rabs_pos_eq (t j)) by auto; lra.
+- unfold size; apply Rmult_le_reg_r with C; [lra|]; unfold Rdiv; rewrite Rmult_assoc, Rinv_l, Rmult_1_r by lra.
+  unfold C; rewrite <- sumn_scal; apply sumn_le; intros j Hj; rewrite Rmult_comm.
+  apply Rmult_le_compat_r; [auto|]; pose proof (vh_V j Hj); pose proof (V_spec j Hj); lra.
+- unfold size, numerator_size, Rdiv; rewrite Rmult_comm, <- sumn_scal; apply sumn_le; intros j Hj.
+  destruct (share_spec j Hj) as (S1 & S2).
+  replace (/ C * (t j * Rabs (vh j))) with (t j / C * Rabs (vh j)) by (unfold Rdiv; ring).
+  apply Rmult_le_compat; try apply Rabs_pos; try lra; now apply vh_V.
+Qed.
+Theorem attention_quotient_bound : Rabs (y - ot) <= quotient_error.
 Proof.
 pose proof C_range as (C1 & C2); pose proof V0 as VP; pose proof size_spec as ((Z1 & Z2) & Z3).
 pose proof (Rabs_pos ot) as O0; pose proof (L5 rho_ge1) as R1.
@@ -382,7 +385,11 @@ assert (M1 : (1 + gamma (L + 1)) * (gamma L * size) <= (1 + gamma (L + 1)) * (ga
 assert (M2 : gamma (L + 1) * Rabs ot <= gamma (L + 1) * (Rabs o + dev + inherited)) by (apply Rmult_le_compat_l; lra).
 assert (M3 : 2 * n0 + 4 * (V + n0) * (5 * T) + T * (3 * V + 2) <= 32 * T * (1 + V)).
 { assert (T * n0 <= T * (1 / 40 * (3 * V + 5))) by (apply Rmult_le_compat_l; lra). unfold n0 in *; lra. }
+unfold quotient_error; replace (32 * INR L * tiny) with (32 * T) by (unfold T; ring); lra.
+Qed.
+Theorem attention_two_pass_bound : Rabs (y - o) <= dev + inherited + quotient_error.
+Proof.
 replace (y - o) with ((y - ot) + (ot - o)) by ring; eapply Rle_trans; [apply Rabs_triang|].
-unfold quotient_error; fold T; replace (32 * INR L * tiny) with (32 * T) by (unfold T; ring); lra.
+pose proof attention_quotient_bound; pose proof ot_o; lra.
 Qed.
 End TwoPass.
