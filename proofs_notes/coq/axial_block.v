@@ -1,0 +1,300 @@
+(* One pass of the axial block over one sequence, from the normalised tokens to the residual.
+
+   The tokens' normalisation enters through [fn t c], a bound on any linear map c of its error
+   (layer_norm_functional), and [en t i], a bound on each channel's (layer_norm_bound).  Every
+   later stage pushes the errors of earlier ones through its exact linear maps before absolute
+   values are taken:
+     td      = gamma_D sum|W| (|n| + en) + 2 D eta           rounding of one dot product
+     through = fn (sum_c k_c W_c) + sum_c |k_c| td_c         sum_c k_c (computed - exact) of a head
+     ez      = scale (gamma_{d+3} sum (|q|+eq)(|k|+ek) + through(k) + through(q) + sum eq ek) + 4 d eta
+     proj    = sum over heads of  min(sum_j change_j |v_j - o|, max |v_j - o|)   v, o times W_out
+                                  + sum_j largest_j through(W_out) + sum_c |W_out| quotient_error
+
+   Main results
+     qkv_error            |computed - exact| of an entry of Q, K, V
+     logit_error          |computed - exact| of a logit
+     projection_error     |W_out (computed heads - exact heads)| <= proj
+     axial_pass_bound     |computed - exact| of an entry of the pass's result
+     axial_block_bound    two passes: the bound of the first is the input error of the second
+   Softmax with the maximum first and an exact scale of the heads (see attention.v).          *)
+From Coq Require Import Reals List Lra Lia Psatz Permutation.
+Require Import counter_calculus running_bound prefix_product linear softmax attention.
+Open Scope R_scope.
+
+Lemma sumn_swap f m n : sumn (fun i => sumn (fun j => f i j) n) m = sumn (fun j => sumn (fun i => f i j) m) n.
+Proof.
+induction m as [|m IH]; simpl.
+- rewrite (sumn_const 0 n); ring.
+- rewrite IH, <- sumn_plus; apply sumn_ext; reflexivity.
+Qed.
+Lemma sumn_blocks f H d : sumn f (H * d) = sumn (fun h => sumn (fun c => f (h * d + c)%nat) d) H.
+Proof.
+assert (A : forall m n, sumn f (m + n) = sumn f m + sumn (fun c => f (m + c)%nat) n).
+{ intros m n; induction n as [|n IH]; [rewrite Nat.add_0_r; simpl; ring|].
+  rewrite Nat.add_succ_r; simpl; rewrite IH; ring. }
+induction H as [|H IH]; [reflexivity|].
+replace (Datatypes.S H * d)%nat with (H * d + d)%nat by (simpl; lia); rewrite A, IH; reflexivity.
+Qed.
+
+Section Pass.
+Set Default Proof Using "All".
+Variables u eta eps tiny : R.
+Hypothesis u_ge0 : 0 <= u.
+Hypothesis u_lt1 : u < 1.
+Hypothesis eta_ge0 : 0 <= eta.
+Hypothesis eps_spec : 0 <= eps < 1.
+Hypothesis eta_tiny : eta <= tiny.
+Local Notation gamma := (gamma u).
+Variables (L d H : nat).
+Local Notation D := (H * d)%nat.
+Hypothesis L_pos : (1 <= L)%nat.
+Hypothesis D_pos : (1 <= D)%nat.
+Hypothesis D_short : short u (Datatypes.S D).
+Hypothesis d_short : short u (d + 3).
+Hypothesis L_small : INR (L + 1) * u <= 1 / 16.
+Hypothesis tiny_small : 40 * INR L * tiny <= 1.
+Hypothesis exp_small : eta + eps / (1 - eps) <= 1 / 2.
+
+(** ** Normalised tokens *)
+Variables (n nh en : nat -> nat -> R) (fn : nat -> (nat -> R) -> R).
+Hypothesis fn_spec : forall t c, (t < L)%nat -> Rabs (sumn (fun i => c i * (nh t i - n t i)) D) <= fn t c.
+Hypothesis en_spec : forall t i, (t < L)%nat -> (i < D)%nat -> Rabs (nh t i - n t i) <= en t i.
+
+(** ** Q, K, V: rows 0 .. 3D-1 of W *)
+Variables (W qkvh : nat -> nat -> R).
+Hypothesis qkvh_spec : forall t r, (t < L)%nat -> (r < 3 * D)%nat -> dot_hat u eta (W r) (nh t) D (qkvh t r).
+Definition qkv t r := sumn (fun i => W r i * n t i) D.
+Definition td t r := gamma D * sumn (fun i => Rabs (W r i) * (Rabs (n t i) + en t i)) D + 2 * INR D * eta.
+Definition eqkv t r := fn t (W r) + td t r.
+Definition tau t r := qkvh t r - sumn (fun i => W r i * nh t i) D.
+
+Lemma D_short' : short u D. Proof. apply (short_le u eta u_ge0 u_lt1 eta_ge0 D (Datatypes.S D)); [lia | exact D_short]. Qed.
+Lemma nh_size t i : (t < L)%nat -> (i < D)%nat -> Rabs (nh t i) <= Rabs (n t i) + en t i.
+Proof.
+intros Ht Hi; replace (nh t i) with (n t i + (nh t i - n t i)) by ring; eapply Rle_trans; [apply Rabs_triang|].
+pose proof (en_spec t i Ht Hi); lra.
+Qed.
+Lemma tau_spec t r : (t < L)%nat -> (r < 3 * D)%nat -> Rabs (tau t r) <= td t r.
+Proof.
+intros Ht Hr; eapply Rle_trans; [apply (linear_bound u eta u_ge0 u_lt1 eta_ge0 _ _ _ _ D_short' (qkvh_spec t r Ht Hr))|].
+unfold td; apply Rplus_le_compat_r, Rmult_le_compat_l.
+- destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 D D_short'); assumption.
+- apply sumn_le; intros i Hi; apply Rmult_le_compat_l; [apply Rabs_pos | now apply nh_size].
+Qed.
+Lemma qkv_split t r : qkvh t r - qkv t r = sumn (fun i => W r i * (nh t i - n t i)) D + tau t r.
+Proof.
+unfold tau, qkv; replace (sumn (fun i => W r i * (nh t i - n t i)) D)
+  with (sumn (fun i => W r i * nh t i) D + (-1) * sumn (fun i => W r i * n t i) D); [ring|].
+rewrite <- sumn_scal, <- sumn_plus; apply sumn_ext; intros; ring.
+Qed.
+Theorem qkv_error t r : (t < L)%nat -> (r < 3 * D)%nat -> Rabs (qkvh t r - qkv t r) <= eqkv t r.
+Proof.
+intros Ht Hr; rewrite qkv_split; eapply Rle_trans; [apply Rabs_triang|].
+apply Rplus_le_compat; [now apply fn_spec | now apply tau_spec].
+Qed.
+
+(* a linear map of d entries of Q, K or V *)
+Definition through t (k : nat -> R) first :=
+  fn t (fun i => sumn (fun c => k c * W (first + c)%nat i) d) + sumn (fun c => Rabs (k c) * td t (first + c)%nat) d.
+Lemma through_spec t k first : (t < L)%nat -> (first + d <= 3 * D)%nat ->
+  Rabs (sumn (fun c => k c * (qkvh t (first + c) - qkv t (first + c))) d) <= through t k first.
+Proof.
+intros Ht Hf.
+assert (E : sumn (fun c => k c * (qkvh t (first + c) - qkv t (first + c))) d
+  = sumn (fun i => sumn (fun c => k c * W (first + c)%nat i) d * (nh t i - n t i)) D
+    + sumn (fun c => k c * tau t (first + c)) d).
+{ rewrite (sumn_ext _ (fun c => sumn (fun i => k c * W (first + c)%nat i * (nh t i - n t i)) D + k c * tau t (first + c))).
+  - rewrite sumn_plus, sumn_swap; f_equal; apply sumn_ext; intros i _.
+    rewrite (Rmult_comm (sumn _ d)), <- sumn_scal; apply sumn_ext; intros; ring.
+  - intros c _; rewrite qkv_split, Rmult_plus_distr_l, <- sumn_scal; f_equal; apply sumn_ext; intros; ring. }
+rewrite E; eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat; [now apply fn_spec|].
+eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros c Hc; rewrite Rabs_mult.
+apply Rmult_le_compat_l; [apply Rabs_pos | apply tau_spec; [exact Ht | lia]].
+Qed.
+
+(** ** One query *)
+Variables (l : nat) (scale : R).
+Hypothesis l_spec : (l < L)%nat.
+Hypothesis scale_spec : 0 <= scale <= 1.
+Local Notation qr h := (h * d)%nat.
+Local Notation kr h := (D + h * d)%nat.
+Local Notation vr h := (D + D + h * d)%nat.
+Definition z h j := scale * sumn (fun c => qkv l (qr h + c) * qkv j (kr h + c)) d.
+Definition ez h j :=
+  scale * (gamma (d + 3) * sumn (fun c => (Rabs (qkv l (qr h + c)) + eqkv l (qr h + c)) * (Rabs (qkv j (kr h + c)) + eqkv j (kr h + c))) d
+    + (through l (fun c => qkv j (kr h + c)) (qr h) + through j (fun c => qkv l (qr h + c)) (kr h)
+       + sumn (fun c => eqkv l (qr h + c) * eqkv j (kr h + c)) d)) + 4 * INR d * eta.
+Variables (zh : nat -> nat -> R).
+Hypothesis zh_spec : forall h j, (h < H)%nat -> (j < L)%nat -> exists sc s, relative u 2 scale sc /\
+  dot_hat u eta (fun c => qkvh l (qr h + c)) (fun c => qkvh j (kr h + c)) d s /\ near u eta (sc * s) (zh h j).
+Lemma head_fits h : (h < H)%nat -> (h * d + d <= D)%nat. Proof. intros; nia. Qed.
+Theorem logit_error h j : (h < H)%nat -> (j < L)%nat -> Rabs (zh h j - z h j) <= ez h j.
+Proof.
+intros Hh Hj; destruct (zh_spec h j Hh Hj) as (sc & s & Rl & Ds & N); pose proof (head_fits h Hh) as HF.
+assert (d1 : (1 <= d)%nat) by (destruct d; lia).
+pose proof (logit_bound u eta u_ge0 u_lt1 eta_ge0 d _ _ s scale sc (zh h j) d1 d_short scale_spec Rl Ds N) as B.
+apply (logit_propagation u eta u_ge0 u_lt1 eta_ge0 d (fun c => qkv l (qr h + c)) (fun c => qkv j (kr h + c))
+  (fun c => qkvh l (qr h + c)) (fun c => qkvh j (kr h + c)) (fun c => eqkv l (qr h + c)) (fun c => eqkv j (kr h + c))
+  scale (zh h j) _ _ scale_spec); try assumption.
+- intros c Hc; apply qkv_error; [exact l_spec | lia].
+- intros c Hc; apply qkv_error; [exact Hj | lia].
+- apply through_spec; [exact l_spec | lia].
+- apply through_spec; [exact Hj | lia].
+Qed.
+
+(** ** Softmax of each head *)
+Variables (ez_max top mh : nat -> R).
+Hypothesis ez_max_spec : forall h j, (h < H)%nat -> (j < L)%nat -> ez h j <= ez_max h.
+Hypothesis top_spec : forall h j, (h < H)%nat -> (j < L)%nat -> z h j <= top h.
+Hypothesis mh_spec : forall h, (h < H)%nat ->
+  (forall j, (j < L)%nat -> zh h j <= mh h) /\ exists j, (j < L)%nat /\ zh h j = mh h.
+Variables (x p : nat -> nat -> R).
+Hypothesis x_spec : forall h j, (h < H)%nat -> (j < L)%nat -> near u eta (zh h j - mh h) (x h j).
+Hypothesis p_spec : forall h j, (h < H)%nat -> (j < L)%nat -> exp_hat eps tiny (x h j) (p h j) /\ 0 <= p h j.
+Local Notation w h := (wz (z h) (top h)).
+Local Notation xi h := (xi_of u eta eps (z h) (ez h) (top h) (ez_max h) 0).
+Local Notation vals h c := (fun j => qkv j (vr h + c)).
+Local Notation valsh h c := (fun j => qkvh j (vr h + c)).
+Local Notation verr h c := (fun j => eqkv j (vr h + c)).
+Definition o h c := average L (w h) (vals h c).
+Variables (mx V : nat -> nat -> R).
+Hypothesis mx_spec : forall h c j, (h < H)%nat -> (c < d)%nat -> (j < L)%nat -> Rabs (vals h c j - o h c) <= mx h c.
+Hypothesis V_spec : forall h c j, (h < H)%nat -> (c < d)%nat -> (j < L)%nat -> Rabs (vals h c j) + verr h c j <= V h c.
+Variables (f : nat -> nat -> nat -> R) (Nh Dh oh : nat -> nat -> R).
+Hypothesis f_spec : forall h c j, (h < H)%nat -> (c < d)%nat -> (j < L)%nat -> rounded_or_fused u eta (p h j * valsh h c j) (f h c j).
+Hypothesis N_spec : forall h c, (h < H)%nat -> (c < d)%nat -> anysum u eta (f h c) L (Nh h c).
+Hypothesis Dh_spec : forall h c, (h < H)%nat -> (c < d)%nat -> anysum u eta (p h) L (Dh h c).
+Hypothesis oh_spec : forall h c, (h < H)%nat -> (c < d)%nat -> quotient_hat u eta (Nh h c) (Dh h c) (oh h c).
+Definition quot h c := quotient_error u eta eps tiny L (z h) (ez h) (top h) (ez_max h) (vals h c) (verr h c) (mx h c) (V h c).
+Definition eo h c := dev u eta eps L (z h) (ez h) (top h) (ez_max h) (vals h c) (mx h c)
+  + inherited u eta eps L (z h) (ez h) (top h) (ez_max h) (verr h c) + quot h c.
+Local Notation T th h Hh := (th u eta eps tiny u_ge0 u_lt1 eta_ge0 eps_spec eta_tiny L (z h) (zh h) (ez h) (top h) (ez_max h) (mh h)
+  L_pos (fun j Hj => conj (logit_error h j Hh Hj) (ez_max_spec h j Hh Hj)) (fun j Hj => top_spec h j Hh Hj) (mh_spec h Hh)) (only parsing).
+
+Theorem head_error h c : (h < H)%nat -> (c < d)%nat -> Rabs (oh h c - o h c) <= eo h c.
+Proof.
+intros Hh Hc; pose proof (head_fits h Hh).
+apply (T attention_two_pass_bound h Hh (vals h c) (valsh h c) (verr h c) (mx h c)
+  (fun j Hj => qkv_error j (vr h + c) Hj ltac:(lia)) L_small tiny_small exp_small
+  (fun j Hj => mx_spec h c j Hh Hc Hj) (x h) (p h) (fun j Hj => x_spec h j Hh Hj) (fun j Hj => p_spec h j Hh Hj)
+  (f h c) (Nh h c) (Dh h c) (oh h c) (V h c) (fun j Hj => V_spec h c j Hh Hc Hj) (fun j Hj => f_spec h c j Hh Hc Hj)
+  (N_spec h c Hh Hc) (Dh_spec h c Hh Hc) (oh_spec h c Hh Hc)).
+Qed.
+
+(** ** Output projection and residual, one output channel *)
+Variables (Wo : nat -> R) (bo : R).
+Local Notation wo h c := (Wo (h * d + c)%nat).
+Definition vo h j := sumn (fun c => wo h c * vals h c j) d.          (* values through W_out *)
+Definition vo_err h j := through j (fun c => wo h c) (vr h).
+Definition oo h := sumn (fun c => wo h c * o h c) d.
+Variable mxo : nat -> R.
+Hypothesis mxo_spec : forall h j, (h < H)%nat -> (j < L)%nat -> Rabs (vo h j - oo h) <= mxo h.
+Definition proj := sumn (fun h =>
+  dev u eta eps L (z h) (ez h) (top h) (ez_max h) (vo h) (mxo h)
+  + inherited u eta eps L (z h) (ez h) (top h) (ez_max h) (vo_err h)
+  + sumn (fun c => Rabs (wo h c) * quot h c) d) H.
+
+Lemma oo_average h : oo h = attention.o L (z h) (top h) (vo h).
+Proof.
+unfold oo, o, attention.o, average, vo, Rdiv.
+rewrite (sumn_ext (fun j => w h j * sumn (fun c => wo h c * vals h c j) d)
+  (fun j => sumn (fun c => wo h c * (w h j * vals h c j)) d)).
+- rewrite sumn_swap, Rmult_comm, <- sumn_scal; apply sumn_ext; intros c _; rewrite sumn_scal; ring.
+- intros j _; rewrite <- sumn_scal; apply sumn_ext; intros; ring.
+Qed.
+Lemma head_projection h : (h < H)%nat -> Rabs (sumn (fun c => wo h c * (oh h c - o h c)) d) <=
+  dev u eta eps L (z h) (ez h) (top h) (ez_max h) (vo h) (mxo h)
+  + inherited u eta eps L (z h) (ez h) (top h) (ez_max h) (vo_err h)
+  + sumn (fun c => Rabs (wo h c) * quot h c) d.
+Proof.
+intros Hh; pose proof (head_fits h Hh) as HF.
+set (voh := fun j => sumn (fun c => wo h c * valsh h c j) d).
+set (otc := fun c => ot eps L (valsh h c) (x h) (p h)).
+assert (E : sumn (fun c => wo h c * (oh h c - o h c)) d =
+   (ot eps L voh (x h) (p h) - attention.o L (z h) (top h) (vo h)) + sumn (fun c => wo h c * (oh h c - otc c)) d).
+{ assert (E1 : ot eps L voh (x h) (p h) = sumn (fun c => wo h c * otc c) d).
+  { unfold ot, otc, ot, voh, Rdiv.
+    rewrite (sumn_ext (fun j => t eps (x h) (p h) j * sumn (fun c => wo h c * valsh h c j) d)
+      (fun j => sumn (fun c => wo h c * (t eps (x h) (p h) j * valsh h c j)) d)).
+    - rewrite sumn_swap, Rmult_comm, <- sumn_scal; apply sumn_ext; intros c _; rewrite sumn_scal; ring.
+    - intros j _; rewrite <- sumn_scal; apply sumn_ext; intros; ring. }
+  rewrite E1, <- oo_average; unfold oo.
+  replace (sumn (fun c => wo h c * otc c) d - sumn (fun c => wo h c * o h c) d)
+    with (sumn (fun c => wo h c * otc c) d + (-1) * sumn (fun c => wo h c * o h c) d) by ring.
+  rewrite <- sumn_scal, <- !sumn_plus; apply sumn_ext; intros; ring. }
+rewrite E; eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat.
+- apply (T ot_o h Hh (vo h) voh (vo_err h) (mxo h)).
+  + intros j Hj; unfold voh, vo, vo_err.
+    replace (sumn (fun c => wo h c * valsh h c j) d - sumn (fun c => wo h c * vals h c j) d)
+      with (sumn (fun c => wo h c * (qkvh j (vr h + c) - qkv j (vr h + c))) d).
+    * apply through_spec; [exact Hj | lia].
+    * replace (sumn (fun c => wo h c * valsh h c j) d - sumn (fun c => wo h c * vals h c j) d)
+        with (sumn (fun c => wo h c * valsh h c j) d + (-1) * sumn (fun c => wo h c * vals h c j) d) by ring.
+      rewrite <- sumn_scal, <- sumn_plus; apply sumn_ext; intros; ring.
+  + exact L_small.
+  + exact tiny_small.
+  + exact exp_small.
+  + intros j Hj; rewrite <- oo_average; now apply mxo_spec.
+  + intros j Hj; now apply x_spec.
+  + intros j Hj; now apply p_spec.
+- eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros c Hc; rewrite Rabs_mult.
+  apply Rmult_le_compat_l; [apply Rabs_pos|].
+  apply (T attention_quotient_bound h Hh (vals h c) (valsh h c) (verr h c) (mx h c)
+    (fun j Hj => qkv_error j (vr h + c) Hj ltac:(lia)) L_small tiny_small exp_small
+    (fun j Hj => mx_spec h c j Hh Hc Hj) (x h) (p h) (fun j Hj => x_spec h j Hh Hj) (fun j Hj => p_spec h j Hh Hj)
+    (f h c) (Nh h c) (Dh h c) (oh h c) (V h c) (fun j Hj => V_spec h c j Hh Hc Hj) (fun j Hj => f_spec h c j Hh Hc Hj)
+    (N_spec h c Hh Hc) (Dh_spec h c Hh Hc) (oh_spec h c Hh Hc)).
+Qed.
+
+(* heads joined: channel i belongs to head i / d *)
+Definition ohat i := oh (i / d) (i mod d).
+Definition oexact i := o (i / d) (i mod d).
+Definition oerr i := eo (i / d) (i mod d).
+Lemma channel h c : (c < d)%nat -> ((h * d + c) / d = h /\ (h * d + c) mod d = c)%nat.
+Proof.
+intros Hc; split.
+- symmetry; apply (Nat.div_unique _ d h c Hc); lia.
+- symmetry; apply (Nat.mod_unique _ d h c Hc); lia.
+Qed.
+Theorem projection_error : Rabs (sumn (fun i => Wo i * (ohat i - oexact i)) D) <= proj.
+Proof.
+rewrite sumn_blocks; eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros h Hh.
+rewrite (sumn_ext _ (fun c => wo h c * (oh h c - o h c))); [now apply head_projection|].
+intros c Hc; unfold ohat, oexact; destruct (channel h c Hc) as (-> & ->); reflexivity.
+Qed.
+
+Variables (x0 xin ex ph y : R).      (* exact input, computed input, its error, projection, result *)
+Hypothesis xin_spec : Rabs (xin - x0) <= ex.
+Hypothesis ph_spec : affine_hat u eta Wo ohat bo D ph.
+Definition y_exact := x0 + (sumn (fun i => Wo i * oexact i) D + bo).
+Definition pass_error := ex + (proj + (gamma (Datatypes.S D) * (sumn (fun i => Rabs (Wo i) * (Rabs (oexact i) + oerr i)) D + Rabs bo)
+   + (2 * INR D + 1) * eta)).
+Definition pass_bound := (1 + u) * pass_error + u * Rabs y_exact + eta.
+
+Theorem axial_pass_bound : near u eta (xin + ph) y -> Rabs (y - y_exact) <= pass_bound.
+Proof.
+intros N; pose proof (linear_bias_bound u eta u_ge0 u_lt1 eta_ge0 Wo ohat bo D ph D_pos D_short ph_spec) as B.
+destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 (Datatypes.S D) D_short) as (G0 & _).
+assert (OB : forall i, (i < D)%nat -> Rabs (ohat i) <= Rabs (oexact i) + oerr i).
+{ intros i Hi; assert (d1 : (1 <= d)%nat) by (destruct d; lia).
+  assert (Hh : (i / d < H)%nat) by (apply Nat.div_lt_upper_bound; lia).
+  assert (Hc : (i mod d < d)%nat) by (apply Nat.mod_upper_bound; lia).
+  unfold ohat, oexact, oerr; pose proof (head_error _ _ Hh Hc).
+  replace (oh (i / d) (i mod d)) with (o (i / d) (i mod d) + (oh (i / d) (i mod d) - o (i / d) (i mod d))) by ring.
+  eapply Rle_trans; [apply Rabs_triang | lra]. }
+assert (SB : sumn (fun i => Rabs (Wo i) * Rabs (ohat i)) D <= sumn (fun i => Rabs (Wo i) * (Rabs (oexact i) + oerr i)) D).
+{ apply sumn_le; intros i Hi; apply Rmult_le_compat_l; [apply Rabs_pos | now apply OB]. }
+assert (GB : gamma (Datatypes.S D) * (sumn (fun i => Rabs (Wo i) * Rabs (ohat i)) D + Rabs bo)
+   <= gamma (Datatypes.S D) * (sumn (fun i => Rabs (Wo i) * (Rabs (oexact i) + oerr i)) D + Rabs bo)).
+{ apply Rmult_le_compat_l; [exact G0 | lra]. }
+assert (PB : Rabs (ph - (sumn (fun i => Wo i * oexact i) D + bo)) <= proj +
+   (gamma (Datatypes.S D) * (sumn (fun i => Rabs (Wo i) * (Rabs (oexact i) + oerr i)) D + Rabs bo) + (2 * INR D + 1) * eta)).
+{ replace (ph - (sumn (fun i => Wo i * oexact i) D + bo)) with
+    (sumn (fun i => Wo i * (ohat i - oexact i)) D + (ph - (sumn (fun i => Wo i * ohat i) D + bo))).
+  - eapply Rle_trans; [apply Rabs_triang|]; pose proof projection_error; lra.
+  - replace (sumn (fun i => Wo i * (ohat i - oexact i)) D)
+      with (sumn (fun i => Wo i * ohat i) D + (-1) * sumn (fun i => Wo i * oexact i) D); [ring|].
+    rewrite <- sumn_scal, <- sumn_plus; apply sumn_ext; intros; ring. }
+apply (residual_bound u eta u_ge0 u_lt1 eta_ge0 xin ph x0 _ ex _ y xin_spec PB N).
+Qed.
+End Pass.
