@@ -16,7 +16,7 @@ std::vector<double> mean_square_deviation(const std::vector<MonteCarlo>& actual,
   return result;
 }
 
-std::vector<double> pooled(const std::vector<double>& mean_square, const Pooling& pooling) {
+std::vector<double> pooled(const std::vector<double>& mean_square, const Pooling& pooling, double own_share) {
   const Index size = static_cast<Index>(mean_square.size());
   const Index rows = size / pooling.row;
   // relative[r]: mean square of a row over the mean square of its scale; absolute rows keep their own mean
@@ -44,7 +44,8 @@ std::vector<double> pooled(const std::vector<double>& mean_square, const Pooling
     const double pool = count > 0 ? sum / double(count) : std::numeric_limits<double>::infinity();
     for (Index e = r * pooling.row; e < (r + 1) * pooling.row; ++e) {
       const double scale = pooling.scale.empty() ? 1.0 : pooling.scale[e] * pooling.scale[e];
-      result[e] = 0.5 * mean_square[e] + 0.5 * (scale > 0 ? pool * scale : 0);
+      const double from_pool = scale > 0 ? pool * scale : 0;
+      result[e] = own_share > 0 ? own_share * mean_square[e] + (1 - own_share) * from_pool : from_pool;
     }
   }
   return result;
@@ -57,13 +58,14 @@ double half_ulp(double x) {
 
 std::vector<double> likely_limit(const std::vector<double>& expected, const std::vector<double>& mean_square,
                                  const std::vector<std::vector<double>>& plain_errors, const Pooling& pooling) {
-  std::vector<double> limit = pooled(mean_square, pooling);
+  std::vector<double> limit = pooled(mean_square, pooling, 0.5);
   for (std::size_t e = 0; e < limit.size(); ++e)
     limit[e] = likely_sigmas * (std::sqrt(limit[e]) + half_ulp(expected[e]));
   for (const std::vector<double>& errors : plain_errors) {
     std::vector<double> squares(errors.size());
     for (std::size_t e = 0; e < errors.size(); ++e) squares[e] = errors[e] * errors[e];
-    const std::vector<double> plain = pooled(squares, pooling);
+    // Of the plain errors only the pool counts: an element's own would excuse itself.
+    const std::vector<double> plain = pooled(squares, pooling, 0);
     // A plain form that overflowed or gave NaN says nothing; the comparison leaves the limit as it is then.
     for (std::size_t e = 0; e < limit.size(); ++e) {
       const double candidate = likely_plain_errors * std::sqrt(plain[e]);

@@ -31,8 +31,8 @@ struct Pooling {
 /// Mean squared deviation of the lanes from the truth, element by element; infinity where a lane is not finite.
 std::vector<double> mean_square_deviation(const std::vector<MonteCarlo>& actual, const std::vector<double>& expected);
 
-/// Half an element's own mean square and half its pool's.
-std::vector<double> pooled(const std::vector<double>& mean_square, const Pooling& pooling);
+/// `own_share` of an element's own mean square, the rest from its pool.
+std::vector<double> pooled(const std::vector<double>& mean_square, const Pooling& pooling, double own_share);
 
 /// Half an ulp of the float32 nearest to x.
 double half_ulp(double x);

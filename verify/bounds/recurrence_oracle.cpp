@@ -1,7 +1,6 @@
 #include "gaugeblock/verify/bounds/recurrence_oracle.h"
 
 #include <algorithm>
-#include <cfloat>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -9,15 +8,11 @@
 #include <utility>
 
 #include "gaugeblock/reference/recurrence/chunked.h"
-#include "gaugeblock/reference/recurrence/masked_attention.h"
-#include "gaugeblock/reference/recurrence/prefix_product.h"
-#include "gaugeblock/reference/recurrence/prefix_product_segmented.h"
-#include "gaugeblock/reference/recurrence/scan.h"
-#include "gaugeblock/reference/recurrence/sequential.h"
+#include "gaugeblock/reference/recurrence/prefix_range.h"
 #include "gaugeblock/verify/bounds/claims.h"
 #include "gaugeblock/verify/bounds/fused_float.h"
-#include "gaugeblock/verify/bounds/high_precision.h"
 #include "gaugeblock/verify/bounds/likely.h"
+#include "gaugeblock/verify/bounds/recurrence_forms.h"
 
 namespace gaugeblock {
 namespace {
@@ -51,33 +46,6 @@ struct Majorants {
         largest(size),
         largest_reordered(size), largest_divided(size), largest_segmented(size), step(size) {}
 };
-
-/// Outputs in any scalar type, in C order.
-template <class Scalar>
-struct OutputBuffers {
-  std::vector<Scalar> y;
-  std::vector<Scalar> final_state;
-  RecurrenceOutputs<Scalar> view;
-
-  explicit OutputBuffers(const RecurrenceProblem& p)
-      : y(p.batches() * p.steps() * p.heads() * p.value_size()),
-        final_state(p.batches() * p.heads() * p.key_size() * p.value_size()) {
-    view.y = contiguous_view<Scalar, 4>(y.data(), {p.batches(), p.steps(), p.heads(), p.value_size()});
-    view.final_state =
-        contiguous_view<Scalar, 4>(final_state.data(), {p.batches(), p.heads(), p.key_size(), p.value_size()});
-  }
-};
-
-template <class Scalar>
-void run_form(const Arithmetic& arithmetic, const RecurrenceProblem& problem, const RecurrenceOutputs<Scalar>& out) {
-  if (arithmetic.form == "sequential") return recurrence::sequential(problem, out);
-  if (arithmetic.form == "masked_attention") return recurrence::masked_attention(problem, out);
-  if (arithmetic.form == "chunked") return recurrence::chunked(problem, out, arithmetic.chunk);
-  if (arithmetic.form == "scan") return recurrence::scan(problem, out);
-  if (arithmetic.form == "prefix_product") return recurrence::prefix_product(problem, out);
-  if (arithmetic.form == "prefix_product_segmented") return recurrence::prefix_product_segmented(problem, out);
-  throw std::logic_error("no reference form of the recurrence is called '" + arithmetic.form + "'");
-}
 
 /// The view with dimension `dimension` traversed backwards.
 template <class T, int Rank>
@@ -114,10 +82,11 @@ class RecurrenceOracle final : public Oracle {
         y_majorants_(batches_ * steps_ * heads_ * values_),
         state_majorants_(batches_ * heads_ * keys_ * values_) {
     const double work = double(batches_) * double(steps_ + 1) * double(heads_) * double(keys_) * double(values_);
-    if (truth == Truth::high_precision || work <= high_precision_work)
-      compute_truth<HighPrecision>(high_precision_roundoff);
-    else
-      compute_truth<long double>(std::ldexp(1.0, -LDBL_MANT_DIG));
+    RecurrenceTruth computed =
+        recurrence_truth(view_, truth == Truth::high_precision || work <= high_precision_work);
+    truth_roundoff_ = computed.roundoff;
+    expected_["y"] = std::move(computed.y);
+    expected_["final_state"] = std::move(computed.final_state);
     compute_majorants();
   }
 
@@ -137,16 +106,6 @@ class RecurrenceOracle final : public Oracle {
 
  private:
   using Key = std::pair<std::string, Arithmetic>;
-
-  template <class Scalar>
-  void compute_truth(double roundoff) {
-    OutputBuffers<Scalar> buffers(view_);
-    recurrence::sequential(view_, buffers.view);
-    truth_roundoff_ = roundoff;
-    for (const Scalar& value : buffers.y) expected_["y"].push_back(static_cast<double>(value));
-    for (const Scalar& value : buffers.final_state) expected_["final_state"].push_back(static_cast<double>(value));
-    expected_["y"];
-  }
 
   void compute_majorants() {
     for (Index b = 0; b < batches_; ++b)
@@ -348,10 +307,10 @@ class RecurrenceOracle final : public Oracle {
   /// Errors of one plain float32 run, by output.
   template <class Scalar>
   std::map<std::string, std::vector<double>> plain_errors(const Arithmetic& arithmetic, bool keys_backwards) {
-    OutputBuffers<Scalar> buffers(view_);
+    RecurrenceBuffers<Scalar> buffers(view_);
     RecurrenceOutputs<Scalar> out = buffers.view;
     if (keys_backwards) out.final_state = reversed(out.final_state, 2);
-    run_form(arithmetic, keys_backwards ? with_keys_reversed(view_) : view_, out);
+    run_recurrence_form(arithmetic, keys_backwards ? with_keys_reversed(view_) : view_, out);
     const auto errors = [](const std::vector<Scalar>& actual, const std::vector<double>& expected) {
       std::vector<double> result(expected.size());
       for (std::size_t e = 0; e < result.size(); ++e) {
@@ -368,14 +327,13 @@ class RecurrenceOracle final : public Oracle {
 
   void compute_likely(const Arithmetic& arithmetic) {
     if (arithmetic.form == "any_form") return compute_likely_any_form(arithmetic);
-    OutputBuffers<MonteCarlo> buffers(view_);
+    RecurrenceBuffers<MonteCarlo> buffers(view_);
     MonteCarlo::seed(hash_text(problem_.case_text + arithmetic.form));
-    run_form(arithmetic, view_, buffers.view);
+    run_recurrence_form(arithmetic, view_, buffers.view);
     std::vector<std::map<std::string, std::vector<double>>> plain;
-    for (const bool backwards : {false, true}) {
-      plain.push_back(plain_errors<float>(arithmetic, backwards));
-      plain.push_back(plain_errors<FusedFloat>(arithmetic, backwards));
-    }
+    // Two orders, with and without FMA.
+    plain.push_back(plain_errors<float>(arithmetic, false));
+    plain.push_back(plain_errors<FusedFloat>(arithmetic, true));
     // Rows of neighbouring steps have about the same relative error, so they are pooled: a row of one element
     // alone would give a poor estimate.
     const Pooling y_pooling{values_, heads_, 4, steps_ * heads_, y_majorants_.plain};

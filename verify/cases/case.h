@@ -38,7 +38,7 @@ std::vector<Case> simpler(const Case& c);
 /// The families a case draws from, as (key, family) pairs, for the distribution a campaign reports.
 std::vector<std::pair<std::string, std::string>> families(const Case& c);
 
-/// Multiply-adds of the plain definition, to plan work.
+/// Multiply-adds of the most laborious form, to plan work.
 double work(const Case& c);
 
 /// rapidcheck generator over all families and layouts, shrinking by simpler(). `largest_work` limits work(c).

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 #include <span>
 
@@ -498,8 +499,11 @@ std::vector<std::pair<std::string, std::string>> families(const RecurrenceCase& 
 }
 
 double work(const RecurrenceCase& c) {
-  return static_cast<double>(c.B) * static_cast<double>(c.T) * static_cast<double>(c.H) *
-         static_cast<double>(c.K) * static_cast<double>(c.V);
+  const auto of = [](Index extent) { return static_cast<double>(extent); };
+  // The definition updates a state of K·V in each step; masked attention looks back over all steps instead.
+  const double definition = of(c.T) * of(c.K) * of(c.V);
+  const double looking_back = of(c.T) * of(c.T) * (of(c.K) + of(c.V)) / 2;
+  return of(c.B) * of(c.H) * std::max(definition, looking_back);
 }
 
 // Drawing.
@@ -509,8 +513,9 @@ RecurrenceCase draw_recurrence_case(Draw& draw, double largest_work) {
   // large ones, which a chunk or a block of threads does not cover, still come. Sizes use it up only in part,
   // hence the octaves beyond the largest work.
   double budget = 1;
-  for (Index octaves = draw.between(8, 24); octaves > 0; --octaves) budget *= 2;
+  for (Index octaves = draw.between(8, 21); octaves > 0; --octaves) budget *= 2;
   budget = std::min(budget, largest_work);
+  const double largest = std::min(largest_work, std::max(budget, 1024.0));
 
   struct Choice {
     Index RecurrenceCase::*extent;
@@ -535,6 +540,8 @@ RecurrenceCase draw_recurrence_case(Draw& draw, double largest_work) {
     budget /= static_cast<double>(c.*(chosen->extent));
     choices.erase(chosen);
   }
+  const auto shorter = [&](Index t) { return *std::prev(std::lower_bound(times.begin(), times.end(), t)); };
+  while (c.T > 1 && work(c) > largest) c.T = shorter(c.T);
   if (draw.one_in(40)) c.T = 0;
 
   c.gate.family = drawn(draw, gate_names);

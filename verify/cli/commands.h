@@ -1,30 +1,63 @@
-// The commands of the program `gaugeblock`, each returning its exit code.
+// The commands of the program `gaugeblock`: what each takes, and its exit code.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <functional>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace gaugeblock {
 
 /// Exit codes: what a script may rely on.
 enum ExitCode : int {
   exit_pass = 0,
-  exit_verdict = 1,    ///< a verdict of fail or suspect
-  exit_input = 2,      ///< bad usage or bad input
-  exit_device = 3,     ///< the program or the device failed
-  exit_nothing = 4,    ///< nothing to judge
+  exit_verdict = 1,  ///< a verdict of fail or suspect
+  exit_input = 2,    ///< bad usage or bad input
+  exit_device = 3,   ///< the program or the device failed
+  exit_nothing = 4,  ///< nothing to judge
 };
 
-/// Each adds its subcommand to the program and returns what runs when it is given.
-using Command = std::function<int()>;
-struct AddedCommand {
-  CLI::App* app;
-  Command run;
+struct ListOptions {
+  std::string op;  ///< both operations when empty
+  std::string backend = "all";
+  bool json = false;
 };
-AddedCommand add_list(CLI::App& program);
-AddedCommand add_verify(CLI::App& program);
-AddedCommand add_run(CLI::App& program);
-AddedCommand add_judge(CLI::App& program);
-AddedCommand add_golden(CLI::App& program);
+int run_list(const ListOptions& options);
+
+struct VerifyOptions {
+  std::string op;  ///< both operations when empty
+  std::string variant = "*";
+  std::string backend = "cpu";
+  std::string report_folder;
+  std::optional<std::uint64_t> cases;
+  std::optional<double> seconds;
+  std::uint64_t seed = 1;
+  std::vector<std::string> given;  ///< case texts instead of generated cases
+  unsigned jobs = 1;
+  bool json = false;
+};
+int run_verify(const VerifyOptions& options);
+
+struct RunOptions {
+  std::string variant;
+  std::string backend = "cpu";
+  std::string input;
+  std::string output;
+};
+int run_run(const RunOptions& options);
+
+struct JudgeOptions {
+  std::string input;
+  std::string actual;
+  bool proved_only = false;
+  bool json = false;
+};
+int run_judge(const JudgeOptions& options);
+
+struct GoldenOptions {
+  std::string write;  ///< folder to write, or empty
+  std::string check;  ///< folder to check, or empty
+};
+int run_golden(const GoldenOptions& options);
 
 }  // namespace gaugeblock

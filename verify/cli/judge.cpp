@@ -12,11 +12,6 @@
 namespace gaugeblock {
 namespace {
 
-struct Options {
-  std::string input, actual;
-  bool proved_only = false, json = false;
-};
-
 /// Judges by the golden values of a file: no oracle is needed.
 Verdict judge_by_golden(const GoldenData& golden, const Outputs& outputs, Limits limits) {
   Verdict verdict;
@@ -31,7 +26,9 @@ Verdict judge_by_golden(const GoldenData& golden, const Outputs& outputs, Limits
   return verdict;
 }
 
-int run_judge(const Options& options) {
+}  // namespace
+
+int run_judge(const JudgeOptions& options) {
   const Limits limits = options.proved_only ? Limits::proved_only : Limits::proved_and_likely;
   const SafetensorsFile file = read_safetensors(options.input);
   const Problem problem = read_problem(file);
@@ -56,19 +53,6 @@ int run_judge(const Options& options) {
     case Outcome::error: return exit_device;
     default: return exit_verdict;
   }
-}
-
-}  // namespace
-
-AddedCommand add_judge(CLI::App& program) {
-  auto options = std::make_shared<Options>();
-  CLI::App* app = program.add_subcommand("judge", "Judge the outputs of any implementation, from a file.");
-  app->add_option("--input", options->input, "safetensors file with the inputs, golden values where it has them")
-      ->required();
-  app->add_option("--actual", options->actual, "safetensors file with the outputs to judge")->required();
-  app->add_flag("--proved-only", options->proved_only, "judge by the proved bound alone");
-  app->add_flag("--json", options->json, "JSON on stdout");
-  return {app, [options] { return run_judge(*options); }};
 }
 
 }  // namespace gaugeblock

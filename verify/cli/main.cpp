@@ -1,7 +1,11 @@
 // gaugeblock: tells whether a kernel is wrong or merely rounding.
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <fmt/format.h>
-#include <vector>
+#include <functional>
+#include <string>
+#include <thread>
 
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cli/commands.h"
@@ -30,23 +34,61 @@ int main(int argc, char** argv) {
   program.set_version_flag("--version", std::string("gaugeblock ") + GAUGEBLOCK_VERSION);
   program.footer("Exit: 0 all pass; 1 a verdict of fail or suspect; 2 bad usage or input; 3 the program or the device "
                  "failed; 4 nothing to judge.");
-  const std::vector<AddedCommand> commands{add_list(program), add_verify(program), add_run(program),
-                                           add_judge(program), add_golden(program)};
+
+  std::function<int()> command;  // set by the subcommand that is given
+  ListOptions list;
+  CLI::App* app = program.add_subcommand("list", "Every variant: what it is, what its bound rests on.");
+  app->add_option("--op", list.op, "recurrence or axial; both when left out");
+  app->add_option("--backend", list.backend, "cpu, simt, cuda or all");
+  app->add_flag("--json", list.json, "JSON on stdout");
+  app->callback([&] { command = [&] { return run_list(list); }; });
+
+  VerifyOptions verify;
+  verify.jobs = std::max(1U, std::thread::hardware_concurrency());
+  app = program.add_subcommand("verify", "Judge variants on generated problems.");
+  app->add_option("--op", verify.op, "recurrence or axial; both when left out");
+  app->add_option("--variant", verify.variant, "name or shell pattern");
+  app->add_option("--backend", verify.backend, "cpu, simt, cuda or all");
+  app->add_option("--cases", verify.cases, "number of generated cases (1000)");
+  app->add_option("--time", verify.seconds, "instead: seconds during which cases start");
+  app->add_option("--seed", verify.seed, "seed of the campaign (1)");
+  app->add_option("--case", verify.given, "this case instead of generated ones, with every relation");
+  app->add_option("--report", verify.report_folder, "folder for report.json and report.txt");
+  app->add_option("--jobs", verify.jobs, "threads (all cores)");
+  app->add_flag("--json", verify.json, "JSON on stdout instead of the table");
+  app->callback([&] { command = [&] { return run_verify(verify); }; });
+
+  RunOptions run;
+  app = program.add_subcommand("run", "Run one variant on the problem in a file.");
+  app->add_option("--variant", run.variant, "name of the variant")->required();
+  app->add_option("--backend", run.backend, "cpu, simt or cuda");
+  app->add_option("--input", run.input, "safetensors file with the inputs")->required();
+  app->add_option("--output", run.output, "safetensors file to write")->required();
+  app->callback([&] { command = [&] { return run_run(run); }; });
+
+  JudgeOptions judge;
+  app = program.add_subcommand("judge", "Judge the outputs of any implementation, from a file.");
+  app->add_option("--input", judge.input, "safetensors file with the inputs, and golden values if it has them")
+      ->required();
+  app->add_option("--actual", judge.actual, "safetensors file with the outputs to judge")->required();
+  app->add_flag("--proved-only", judge.proved_only, "judge by the proved bound alone");
+  app->add_flag("--json", judge.json, "JSON on stdout");
+  app->callback([&] { command = [&] { return run_judge(judge); }; });
+
+  GoldenOptions golden;
+  app = program.add_subcommand("golden", "Write the golden files, or check them against the reference.");
+  app->add_option("--write", golden.write, "folder to write");
+  app->add_option("--check", golden.check, "folder to check");
+  app->callback([&] { command = [&] { return run_golden(golden); }; });
+
   try {
     program.parse(argc, argv);
-  } catch (const CLI::CallForHelp& request) {
-    return program.exit(request);
-  } catch (const CLI::CallForAllHelp& request) {
-    return program.exit(request);
-  } catch (const CLI::CallForVersion& request) {
-    return program.exit(request);
   } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return program.exit(error);
     return report(fmt::format("{}; see gaugeblock --help", error.what()).c_str(), exit_input);
   }
   try {
-    for (const AddedCommand& command : commands)
-      if (command.app->parsed()) return command.run();
-    return exit_input;
+    return command();
   } catch (const InputError& error) {
     return report(error.what(), exit_input);
   } catch (const NothingToJudge& error) {

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <memory>
 
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cli/commands.h"
@@ -8,13 +7,8 @@
 #include "gaugeblock/verify/verdict/checked_run.h"
 
 namespace gaugeblock {
-namespace {
 
-struct Options {
-  std::string variant, backend = "cpu", input, output;
-};
-
-int run_run(const Options& options) {
+int run_run(const RunOptions& options) {
   const SafetensorsFile file = read_safetensors(options.input);
   const Problem problem = read_problem(file);
   const std::vector<Variant> variants = select_variants(problem.operation, options.variant, options.backend);
@@ -33,18 +27,6 @@ int run_run(const Options& options) {
   add_outputs(result, run.outputs);
   write_safetensors(result, options.output);
   return exit_pass;
-}
-
-}  // namespace
-
-AddedCommand add_run(CLI::App& program) {
-  auto options = std::make_shared<Options>();
-  CLI::App* app = program.add_subcommand("run", "Run one variant on the problem in a file.");
-  app->add_option("--variant", options->variant, "name of the variant")->required();
-  app->add_option("--backend", options->backend, "cpu, simt or cuda");
-  app->add_option("--input", options->input, "safetensors file with the inputs")->required();
-  app->add_option("--output", options->output, "safetensors file to write")->required();
-  return {app, [options] { return run_run(*options); }};
 }
 
 }  // namespace gaugeblock

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <memory>
-#include <thread>
 #include <unistd.h>
 
 #include "gaugeblock/verify/cases/errors.h"
@@ -14,16 +13,6 @@
 
 namespace gaugeblock {
 namespace {
-
-struct Options {
-  std::string op, variant = "*", backend = "cpu", report_folder;
-  std::optional<std::uint64_t> cases;
-  std::optional<double> seconds;
-  std::uint64_t seed = 1;
-  std::vector<std::string> given;
-  unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
-  bool json = false;
-};
 
 /// A progress line on a terminal; nothing when stderr is piped.
 std::function<void(std::uint64_t, std::uint64_t)> progress_line() {
@@ -51,7 +40,9 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
   if (!file) throw InputError(fmt::format("cannot write the report to '{}'", path.string()));
 }
 
-int run_verify(const Options& options) {
+}  // namespace
+
+int run_verify(const VerifyOptions& options) {
   if (options.cases && options.seconds) throw InputError("--cases and --time exclude each other: give one of them");
   if (options.jobs == 0) throw InputError("--jobs must be at least 1, found 0");
   if (options.seconds && !(*options.seconds > 0))
@@ -99,24 +90,6 @@ int run_verify(const Options& options) {
     throw NothingToJudge(fmt::format("nothing was judged: {} vacuous, {} unsupported", of(Outcome::vacuous),
                                      of(Outcome::unsupported)));
   return exit_pass;
-}
-
-}  // namespace
-
-AddedCommand add_verify(CLI::App& program) {
-  auto options = std::make_shared<Options>();
-  CLI::App* app = program.add_subcommand("verify", "Judge variants on generated problems.");
-  app->add_option("--op", options->op, "recurrence or axial; both when left out");
-  app->add_option("--variant", options->variant, "name or shell pattern");
-  app->add_option("--backend", options->backend, "cpu, simt, cuda or all");
-  app->add_option("--cases", options->cases, "number of generated cases (1000)");
-  app->add_option("--time", options->seconds, "instead: seconds during which cases start");
-  app->add_option("--seed", options->seed, "seed of the campaign (1)");
-  app->add_option("--case", options->given, "this case instead of generated ones, with every relation");
-  app->add_option("--report", options->report_folder, "folder for report.json and report.txt");
-  app->add_option("--jobs", options->jobs, "threads (all cores)");
-  app->add_flag("--json", options->json, "JSON on stdout instead of the table");
-  return {app, [options] { return run_verify(*options); }};
 }
 
 }  // namespace gaugeblock

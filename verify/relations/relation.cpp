@@ -15,11 +15,32 @@ const std::vector<Relation>& relations_of(Operation operation) {
   return operation == Operation::recurrence ? recurrence : axial;
 }
 
+namespace {
+
+/// A contiguous tensor whose element `at` is that of `tensor` at source(at), a position along `dimension`.
+template <class Source>
+Tensor gathered(const Tensor& tensor, const std::vector<Index>& shape, int dimension, Source source) {
+  std::vector<float> values;
+  for_each_subscript(shape, [&](const std::vector<Index>& at) {
+    Index from = tensor.offset;
+    for (int d = 0; d < tensor.rank(); ++d) from += (d == dimension ? source(at[d]) : at[d]) * tensor.stride[d];
+    values.push_back(tensor.buffer[from]);
+  });
+  Tensor result = Tensor::contiguous(shape);
+  result.assign(values);
+  return result;
+}
+
+}  // namespace
+
 Tensor mapped(const Tensor& tensor, const std::function<float(const std::vector<Index>&, float)>& value) {
   Tensor result = Tensor::contiguous(tensor.shape);
   std::vector<float> values = tensor.values();
-  for (std::size_t e = 0; e < values.size(); ++e)
-    values[e] = value(subscripts(tensor.shape, static_cast<Index>(e)), values[e]);
+  std::size_t element = 0;
+  for_each_subscript(tensor.shape, [&](const std::vector<Index>& at) {
+    values[element] = value(at, values[element]);
+    ++element;
+  });
   result.assign(values);
   return result;
 }
@@ -27,26 +48,12 @@ Tensor mapped(const Tensor& tensor, const std::function<float(const std::vector<
 Tensor sliced(const Tensor& tensor, int dimension, Index first, Index last) {
   std::vector<Index> shape = tensor.shape;
   shape[dimension] = last - first;
-  Tensor result = Tensor::contiguous(shape);
-  for (Index e = 0; e < result.size(); ++e) {
-    Index from = tensor.offset;
-    const std::vector<Index> at = subscripts(shape, e);
-    for (int d = 0; d < tensor.rank(); ++d) from += (at[d] + (d == dimension ? first : 0)) * tensor.stride[d];
-    result.buffer[result.position(e)] = tensor.buffer[from];
-  }
-  return result;
+  return gathered(tensor, shape, dimension, [first](Index position) { return first + position; });
 }
 
 Tensor backwards(const Tensor& tensor, int dimension) {
-  Tensor result = Tensor::contiguous(tensor.shape);
-  for (Index e = 0; e < result.size(); ++e) {
-    Index from = tensor.offset;
-    const std::vector<Index> at = subscripts(tensor.shape, e);
-    for (int d = 0; d < tensor.rank(); ++d)
-      from += (d == dimension ? tensor.shape[d] - 1 - at[d] : at[d]) * tensor.stride[d];
-    result.buffer[result.position(e)] = tensor.buffer[from];
-  }
-  return result;
+  const Index end = tensor.shape[dimension] - 1;
+  return gathered(tensor, tensor.shape, dimension, [end](Index position) { return end - position; });
 }
 
 Outputs run_on(const Variant& variant, const Problem& problem) {

@@ -55,7 +55,7 @@ enum class Limits { proved_and_likely, proved_only };
 /// Judges one tensor. An element passes when |actual - expected| <= both limits, so that NaN fails.
 ///
 /// A limit is useful for an element when it is finite and would reject an all-zero output somewhere in the element's
-/// row (its last dimension), or when the whole row is truly zero. An element without any useful limit, or whose true
+/// row (its last dimension), or when float32 rounds the whole row to zero. An element without any useful limit, or whose true
 /// value leaves float32's range, is vacuous: counted, never passed. Where the proved bound alone is useless, the
 /// likely limit decides, and the other way round; a value beyond a finite proved bound fails in any case.
 /// Throws std::logic_error when the sizes of the vectors and the shape differ.

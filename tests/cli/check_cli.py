@@ -1,0 +1,110 @@
+"""The program's contract: exit codes, one clear line for bad input, JSON keys. Usage: check_cli.py PROGRAM"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = sys.argv[1]
+failures = []
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=120)
+
+
+def expect(condition, what):
+    if not condition:
+        failures.append(what)
+
+
+def refused(arguments, *words, code=2):
+    """The command exits with `code`, prints nothing on stdout and one line on stderr that has all the words."""
+    done = run(*arguments)
+    shown = " ".join(arguments)
+    expect(done.returncode == code, f"{shown}: exit {done.returncode}, expected {code}; stderr: {done.stderr!r}")
+    expect(done.stdout == "", f"{shown}: stdout is not empty: {done.stdout[:200]!r}")
+    expect(done.stderr.count("\n") == 1, f"{shown}: stderr is not one line: {done.stderr!r}")
+    for word in words:
+        expect(word in done.stderr, f"{shown}: '{word}' is not in {done.stderr!r}")
+
+
+# Bad usage.
+refused([], "subcommand")
+refused(["frobnicate"])
+refused(["verify", "--op", "attention"], "attention", "recurrence")
+refused(["verify", "--variant", "no_such_variant"], "no_such_variant", "gaugeblock list")
+refused(["verify", "--backend", "tpu"], "tpu")
+refused(["verify", "--cases", "many"], "many")
+refused(["verify", "--cases", "-1"])
+refused(["verify", "--cases", "1", "--time", "1"], "--cases", "--time")
+refused(["verify", "--time", "0"], "--time")
+refused(["verify", "--jobs", "0"], "--jobs")
+refused(["run", "--variant", "sequential"], "--input")
+refused(["judge", "--input", "/nonexistent/file.safetensors", "--actual", "x"], "/nonexistent/file.safetensors")
+
+# Bad cases.
+for text, *words in [
+    ("recurrence:B=2,T=x,H=1", "T", "x"),
+    ("recurrence:B=0", "B", "0"),
+    ("recurrence:T=-1", "T", "-1"),
+    ("recurrence:B=99999999999999999999", "B"),
+    ("recurrence:B=9223372036854775807,T=9223372036854775807"),
+    ("recurrence:B=1000000,T=1000000,H=1000000"),
+    ("recurrence:gaet=one", "gaet", "gate"),
+    ("recurrence:gate=nearone", "nearone", "near_one"),
+    ("recurrence:gate=const:x", "const"),
+    ("recurrence:T=1,T=2", "T"),
+    ("recurrence", ),
+    ("attention:B=1", "attention"),
+    ("axial:D=5,heads=2", "heads"),
+    ("axial:W=0", "W"),
+    ("", ),
+]:
+    refused(["verify", "--case", text], *words)
+refused(["verify", "--op", "axial", "--case", "recurrence:T=1"], "axial", "recurrence")
+
+# A campaign: exit 0, stable keys, the same numbers on every run and for any number of jobs.
+keys = {"cases", "pass", "suspect", "fail", "vacuous", "unsupported", "error"}
+reports = []
+for jobs in ("1", "2", "2"):
+    done = run("verify", "--op", "recurrence", "--seed", "3", "--cases", "40", "--json", "--jobs", jobs)
+    expect(done.returncode == 0, f"a small campaign exits with {done.returncode}: {done.stderr}")
+    expect(done.stderr == "", f"progress is shown though stderr is piped: {done.stderr[:200]!r}")
+    reports.append(json.loads(done.stdout))
+expect(reports[0] == reports[1] == reports[2], "the same campaign gave different reports")
+expect(keys <= set(reports[0]["summary"]), "keys of summary")
+expect(reports[0]["summary"]["cases"] == 40, "number of cases")
+for variant in reports[0]["variants"]:
+    wanted = {"name", "op", "backend", "worst_ratio", "worst_likely_ratio", "worst_case"} | keys - {"cases"}
+    expect(wanted <= set(variant), f"keys of {variant['name']}")
+    expect(sum(variant[k] for k in keys - {"cases"}) == 40, f"verdicts of {variant['name']}")
+    # The worst case can be repeated by its text and gives the same ratio.
+    again = run("verify", "--variant", variant["name"], "--case", variant["worst_case"], "--json")
+    expect(again.returncode == 0, f"{variant['worst_case']}: exit {again.returncode}")
+    expect(json.loads(again.stdout)["variants"][0]["worst_ratio"] == variant["worst_ratio"],
+           f"{variant['name']}: the worst case repeated gives another ratio")
+
+listed = json.loads(run("list", "--json").stdout)
+for entry in listed:
+    expect({"name", "op", "backends", "summary", "claim", "claim_status", "arithmetic"} <= set(entry), f"keys of list: {entry}")
+    expect(entry["claim_status"] in ("proved", "tested", "assumed"), f"claim_status of {entry['name']}")
+expect({"sequential", "materialized", "masked_attention", "prefix_product", "prefix_product_segmented", "chunked", "scan"}
+       <= {entry["name"] for entry in listed if entry["op"] == "recurrence"}, "the forms of the recurrence")
+
+# A case every variant declines: nothing to judge.
+refused(["verify", "--variant", "prefix_product", "--case", "recurrence:T=3,gate=const:0,seed=1"], "nothing was judged", code=4)
+
+with tempfile.TemporaryDirectory() as folder:
+    report = pathlib.Path(folder) / "report"
+    done = run("verify", "--op", "recurrence", "--cases", "3", "--report", str(report))
+    expect(done.returncode == 0 and (report / "report.json").exists() and (report / "report.txt").exists(), "--report")
+    expect((report / "report.txt").read_text() == done.stdout, "report.txt is what was printed")
+    blocked = pathlib.Path(folder) / "file"
+    blocked.write_text("")
+    refused(["verify", "--op", "recurrence", "--cases", "1", "--report", str(blocked / "x")], str(blocked))
+
+for failure in failures:
+    print("FAILED:", failure)
+print(f"{len(failures)} failures")
+sys.exit(1 if failures else 0)

@@ -1,0 +1,18 @@
+# Builds the consumer against the package. Variables: SOURCE, BUILD (of the project), WORK (scratch), MODE, GENERATOR.
+file(REMOVE_RECURSE ${WORK})
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE code)
+  if(NOT code EQUAL 0)
+    message(FATAL_ERROR "failed: ${ARGN}")
+  endif()
+endfunction()
+set(configure ${CMAKE_COMMAND} -S ${SOURCE}/tests/package/consumer -B ${WORK}/build -G ${GENERATOR}
+              -DCMAKE_BUILD_TYPE=Release)
+if(MODE STREQUAL "find_package")
+  run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/installed)
+  run(${configure} -DCMAKE_PREFIX_PATH=${WORK}/installed)
+else()
+  run(${configure} -DGAUGEBLOCK_SOURCE=${SOURCE})
+endif()
+run(${CMAKE_COMMAND} --build ${WORK}/build --target consumer)
+run(${WORK}/build/consumer)

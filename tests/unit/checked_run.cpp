@@ -1,0 +1,46 @@
+// What must be true of every run is itself under test: each property broken once, on purpose.
+#include "gaugeblock/verify/verdict/checked_run.h"
+
+#include <gtest/gtest.h>
+
+#include "gaugeblock/verify/cases/case.h"
+#include "planted_faults.h"
+
+namespace gaugeblock {
+namespace {
+
+CheckedRun run_fault(const std::string& name) {
+  const Problem problem = make_problem(
+      parse_case("recurrence:B=1,T=5,H=2,K=3,V=4,gate=uniform,beta=uniform,qkv=normal,state=writes,layout=padded,seed=1"));
+  for (const PlantedFault& fault : recurrence_planted_faults())
+    if (fault.variant.name == name) return run_checked(fault.variant, problem);
+  ADD_FAILURE() << "no fault is called " << name;
+  return {};
+}
+
+TEST(CheckedRun, SeesWhatIsNotWritten) {
+  EXPECT_EQ(run_fault("element_not_written").broken, "y[0,4,1,3] was never written");
+}
+TEST(CheckedRun, SeesAnOverwrittenInput) {
+  EXPECT_NE(run_fault("input_overwritten").broken.find("the input buffer of k was changed"), std::string::npos);
+}
+TEST(CheckedRun, SeesWritesOutsideTheOutput) {
+  EXPECT_NE(run_fault("writes_behind_output").broken.find("outside the view of output y"), std::string::npos);
+}
+TEST(CheckedRun, SeesOtherBitsOnARepeat) {
+  EXPECT_NE(run_fault("changes_from_run_to_run").broken.find("other bits"), std::string::npos);
+}
+TEST(CheckedRun, KeepsWhatAVariantThrows) {
+  PlantedFault fault = recurrence_planted_faults().front();
+  fault.variant.run = [](const Problem&, Outputs&) { throw std::runtime_error("the device is gone"); };
+  const Problem problem = make_problem(parse_case("recurrence:T=2,seed=1"));
+  EXPECT_EQ(run_checked(fault.variant, problem).error, "the device is gone");
+}
+TEST(CheckedRun, LetsARightRunPass) {
+  const CheckedRun run = run_fault("gate_after_write");  // wrong values, but a proper run
+  EXPECT_EQ(run.broken, "");
+  EXPECT_EQ(run.error, "");
+}
+
+}  // namespace
+}  // namespace gaugeblock

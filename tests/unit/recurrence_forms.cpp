@@ -1,0 +1,141 @@
+// Every form is the same function: they agree with the definition to the precision of any scalar.
+#include <cmath>
+#include <gtest/gtest.h>
+
+#include "gaugeblock/reference/recurrence/chunked.h"
+#include "gaugeblock/reference/recurrence/masked_attention.h"
+#include "gaugeblock/reference/recurrence/materialized.h"
+#include "gaugeblock/reference/recurrence/prefix_product.h"
+#include "gaugeblock/reference/recurrence/prefix_product_segmented.h"
+#include "gaugeblock/reference/recurrence/scan.h"
+#include "gaugeblock/reference/recurrence/sequential.h"
+#include "gaugeblock/verify/cases/case.h"
+
+namespace gaugeblock {
+namespace {
+
+template <class Scalar>
+struct Buffers {
+  std::vector<Scalar> y, final_state;
+  RecurrenceOutputs<Scalar> view;
+  explicit Buffers(const RecurrenceProblem& p)
+      : y(p.batches() * p.steps() * p.heads() * p.value_size(), Scalar(-1)),
+        final_state(p.batches() * p.heads() * p.key_size() * p.value_size(), Scalar(-1)) {
+    view.y = contiguous_view<Scalar, 4>(y.data(), {p.batches(), p.steps(), p.heads(), p.value_size()});
+    view.final_state =
+        contiguous_view<Scalar, 4>(final_state.data(), {p.batches(), p.heads(), p.key_size(), p.value_size()});
+  }
+};
+
+template <class Scalar>
+using FormOf = std::function<void(const RecurrenceProblem&, const RecurrenceOutputs<Scalar>&)>;
+
+template <class Scalar>
+std::vector<std::pair<std::string, FormOf<Scalar>>> forms() {
+  return {{"materialized", recurrence::materialized<Scalar>},
+          {"masked_attention", recurrence::masked_attention<Scalar>},
+          {"prefix_product", recurrence::prefix_product<Scalar>},
+          {"prefix_product_segmented", recurrence::prefix_product_segmented<Scalar>},
+          {"scan", recurrence::scan<Scalar>},
+          {"chunked(1)", [](const auto& p, const auto& o) { recurrence::chunked<Scalar>(p, o, 1); }},
+          {"chunked(3)", [](const auto& p, const auto& o) { recurrence::chunked<Scalar>(p, o, 3); }},
+          {"chunked(16)", [](const auto& p, const auto& o) { recurrence::chunked<Scalar>(p, o, 16); }},
+          {"chunked(1000)", [](const auto& p, const auto& o) { recurrence::chunked<Scalar>(p, o, 1000); }}};
+}
+
+/// Σ|terms| of each output: what errors are measured by.
+Buffers<double> majorant(const RecurrenceProblem& problem) {
+  Buffers<double> out(problem);
+  for (Index b = 0; b < problem.batches(); ++b)
+    for (Index h = 0; h < problem.heads(); ++h) {
+      Eigen::MatrixXd state = recurrence::load_initial_state<double>(problem, b, h).cwiseAbs();
+      for (Index t = 0; t < problem.steps(); ++t) {
+        const auto size = [&](const TensorView<const float, 4>& x) { return recurrence::load<double>(x, b, t, h).cwiseAbs(); };
+        state = (std::abs(problem.gate(b, t, h)) * state +
+                 std::abs(problem.beta(b, t, h)) * size(problem.k) * size(problem.v).transpose()).eval();
+        recurrence::store_output<double>(out.view, b, t, h, state.transpose() * size(problem.q));
+      }
+      recurrence::store_final_state<double>(out.view, b, h, state);
+    }
+  return out;
+}
+
+template <class Scalar>
+void expect_forms_agree(const std::string& text, double tolerance) {
+  const Problem problem = make_problem(parse_case(text));
+  const RecurrenceProblem view = recurrence_view(problem);
+  Buffers<Scalar> wanted(view);
+  recurrence::sequential<Scalar>(view, wanted.view);
+  const Buffers<double> size = majorant(view);
+  for (const auto& [name, form] : forms<Scalar>()) {
+    if (name == "prefix_product" && recurrence::prefix_product_declines(view)) continue;
+    Buffers<Scalar> actual(view);
+    form(view, actual.view);
+    for (std::size_t e = 0; e < wanted.y.size(); ++e)
+      ASSERT_LE(std::abs(double(actual.y[e] - wanted.y[e])), tolerance * size.y[e]) << name << " y " << e << " " << text;
+    for (std::size_t e = 0; e < wanted.final_state.size(); ++e)
+      ASSERT_LE(std::abs(double(actual.final_state[e] - wanted.final_state[e])), tolerance * size.final_state[e])
+          << name << " final_state " << e << " " << text;
+  }
+}
+
+const std::vector<std::string> cases{
+    "recurrence:B=2,T=37,H=2,K=5,V=3,gate=uniform,beta=uniform,qkv=normal,state=writes,seed=1",
+    "recurrence:B=1,T=33,H=1,K=3,V=7,gate=near_one,beta=normal,qkv=normal,state=none,layout=permuted,seed=2",
+    "recurrence:B=1,T=40,H=2,K=4,V=4,gate=zeros,beta=unit,qkv=normal,state=writes,layout=padded,seed=3",
+    "recurrence:B=1,T=64,H=1,K=2,V=2,gate=alternating,beta=unit,qkv=integers,state=writes,layout=broadcast,seed=4",
+    "recurrence:B=1,T=17,H=1,K=4,V=4,gate=tiny,beta=uniform,qkv=normal,state=writes,seed=5",
+    "recurrence:B=1,T=9,H=1,K=1,V=1,gate=negative,beta=uniform,qkv=normal,state=none,seed=6",
+    "recurrence:B=2,T=0,H=3,K=4,V=2,gate=uniform,beta=uniform,qkv=normal,state=writes,seed=7",
+    "recurrence:B=1,T=20,H=1,K=4,V=4,gate=reset:4:0.9,beta=uniform,qkv=normal,state=writes,seed=8"};
+
+// The tolerances: unit roundoff of the scalar times the largest rounding count of these sizes (3T + K + 4 < 210).
+TEST(RecurrenceForms, AgreeInFloat) {
+  for (const std::string& text : cases)
+    if (text.find("gate=tiny") == std::string::npos)  // float32 underflows there, the others do not
+      expect_forms_agree<float>(text, 420 * 0x1p-24);
+}
+TEST(RecurrenceForms, AgreeInDouble) {
+  for (const std::string& text : cases) expect_forms_agree<double>(text, 420 * 0x1p-53);
+}
+TEST(RecurrenceForms, AgreeInLongDouble) {
+  for (const std::string& text : cases) expect_forms_agree<long double>(text, 420 * 0x1p-53);
+}
+
+TEST(RecurrenceForms, TwoStepsByHand) {
+  // K = 1, V = 2: S_0 = [2 4], gates 0.5 and 3, beta 1 and 2, k 1 and 5, v [1 0] and [2 1], q 10 and 1.
+  //   S_1 = 0.5·[2 4] + 1·1·[1 0] = [2 2]     y_1 = 10·[2 2] = [20 20]
+  //   S_2 = 3·[2 2] + 2·5·[2 1]   = [26 16]   y_2 = [26 16]
+  const std::vector<float> q{10, 1}, k{1, 5}, v{1, 0, 2, 1}, gate{0.5F, 3}, beta{1, 2}, initial{2, 4};
+  RecurrenceProblem problem;
+  problem.q = contiguous_view<const float, 4>(q.data(), {1, 2, 1, 1});
+  problem.k = contiguous_view<const float, 4>(k.data(), {1, 2, 1, 1});
+  problem.v = contiguous_view<const float, 4>(v.data(), {1, 2, 1, 2});
+  problem.gate = contiguous_view<const float, 3>(gate.data(), {1, 2, 1});
+  problem.beta = contiguous_view<const float, 3>(beta.data(), {1, 2, 1});
+  problem.initial_state = contiguous_view<const float, 4>(initial.data(), {1, 1, 1, 2});
+  auto all = forms<float>();
+  all.emplace_back("sequential", recurrence::sequential<float>);
+  for (const auto& [name, form] : all) {
+    Buffers<float> out(problem);
+    form(problem, out.view);
+    EXPECT_EQ(out.y, (std::vector<float>{20, 20, 26, 16})) << name;
+    EXPECT_EQ(out.final_state, (std::vector<float>{26, 16})) << name;
+  }
+}
+
+TEST(PrefixProduct, DeclinesOutsideItsRange) {
+  const auto declines = [](const std::string& text) {
+    const Problem problem = make_problem(parse_case(text));
+    return recurrence::prefix_product_declines(recurrence_view(problem)).value_or("");
+  };
+  // 0.5^125 = 2^-125 is the last product within range.
+  EXPECT_EQ(declines("recurrence:B=1,T=125,H=1,K=1,V=1,gate=const:0.5,beta=unit,qkv=normal,seed=1"), "");
+  EXPECT_NE(declines("recurrence:B=1,T=126,H=1,K=1,V=1,gate=const:0.5,beta=unit,qkv=normal,seed=1").find("t=125"),
+            std::string::npos);
+  EXPECT_NE(declines("recurrence:B=1,T=3,H=1,K=1,V=1,gate=const:0,beta=unit,qkv=normal,seed=1"), "");
+  EXPECT_EQ(declines("recurrence:B=1,T=300,H=1,K=1,V=1,gate=one,beta=unit,qkv=normal,seed=1"), "");
+}
+
+}  // namespace
+}  // namespace gaugeblock
