@@ -203,6 +203,7 @@ void write_golden(const std::filesystem::path& folder, const GoldenProgress& pro
     write_safetensors(file, folder / file_name(golden));
     hashes[golden.id] = sha256(print_safetensors(file));
   }
+  if (progress) progress(hashes.size(), hashes.size(), "");
   const auto path = folder / "index.json";
   std::ofstream stream(path, std::ios::binary);
   stream << index_of(hashes).dump(2) << '\n';
@@ -229,6 +230,7 @@ GoldenReport check_golden(const std::filesystem::path& folder, const GoldenProgr
       report.differences.emplace_back(error.what());
     }
   }
+  if (progress) progress(report.files, report.files, "");
   // The hashes are those of the files as they lie there, so that they show a file changed after the index.
   if (index != index_of(hashes)) {
     const Json patch = Json::diff(index_of(hashes), index);

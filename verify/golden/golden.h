@@ -13,7 +13,8 @@
 
 namespace gaugeblock {
 
-/// Called before each file with how many are done, how many there are, and the id of the one at hand.
+/// Called before each file with how many are done, how many there are, and the id of the one at hand; and
+/// once more with no id when all are done.
 using GoldenProgress = std::function<void(std::size_t done, std::size_t all, const std::string& id)>;
 
 /// Writes every golden file and the index into `folder`, which is made when it is missing.
