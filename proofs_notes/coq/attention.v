@@ -197,7 +197,7 @@ pose proof (S_pos L w kap xi L_pos w_pos kap_spec); pose proof (exp_pos (top - m
 field; split; lra.
 Qed.
 Lemma share_spec j : (j < L)%nat -> 0 < t j / C <= largest L w xi j.
-Proof. intros Hj; rewrite share by exact Hj; exact (proj1 (weights_largest L w kap xi L_pos w_pos kap_spec j Hj)). Qed.
+Proof. intros Hj; rewrite share by exact Hj; exact (weights_largest L w kap xi L_pos w_pos kap_spec j Hj). Qed.
 Lemma ot_o : Rabs (ot - o) <= dev + inherited.
 Proof.
 pose proof C_range as (C1 & C2).

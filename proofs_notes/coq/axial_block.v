@@ -15,10 +15,12 @@
      logit_error          |computed - exact| of a logit
      projection_error     |W_out (computed heads - exact heads)| <= proj
      axial_pass_bound     |computed - exact| of an entry of the pass's result
-     axial_block_bound    two passes: the bound of the first is the input error of the second
+     normalised_functional, normalised_channel
+                          a computed LayerNorm provides fn and en, for exact or inexact tokens
+     second_pass_input    the bound of the first pass is the input error e of the second
    Softmax with the maximum first and an exact scale of the heads (see attention.v).          *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation.
-Require Import counter_calculus running_bound prefix_product linear softmax attention.
+Require Import counter_calculus running_bound prefix_product linear softmax attention layer_norm.
 Open Scope R_scope.
 
 Lemma sumn_swap f m n : sumn (fun i => sumn (fun j => f i j) n) m = sumn (fun j => sumn (fun i => f i j) m) n.
@@ -298,3 +300,71 @@ assert (PB : Rabs (ph - (sumn (fun i => Wo i * oexact i) D + bo)) <= proj +
 apply (residual_bound u eta u_ge0 u_lt1 eta_ge0 xin ph x0 _ ex _ y xin_spec PB N).
 Qed.
 End Pass.
+
+(** * LayerNorm in front, passes in a row *)
+Section Normalised.
+Set Default Proof Using "All".
+Variables u eta : R.
+Hypothesis u_ge0 : 0 <= u.
+Hypothesis u_small : u <= / 16.
+Hypothesis eta_ge0 : 0 <= eta.
+Hypothesis eta_small : 32 * eta <= u.
+Lemma u_lt1 : u < 1. Proof. lra. Qed.
+Variables (n : nat) (eps : R).
+Hypothesis n_pos : (1 <= n)%nat.
+Hypothesis n_short : short u (n + 5).
+Hypothesis eps_ge0 : 0 <= eps.
+
+(* a token x with input error dl, its computed normalisation nh; e_v bounds the variance's error,
+   gr the root's *)
+Definition normalised (two_pass : bool) (x dl e wt bias : nat -> R) (gr : R) (nh : nat -> R) :=
+  exists m d vh ah rh,
+  mean_hat u eta n (xh x dl) m /\ (forall i, (i < n)%nat -> near u eta (xh x dl i - m) (d i)) /\
+  (if two_pass then mean_square_hat u eta n d vh
+   else exists q p, mean_square_hat u eta n (xh x dl) q /\ rounded_or_fused u eta (m * m) p /\ near u eta (q - p) vh) /\
+  near u eta (vh + eps) ah /\ (0 < ah -> Rabs (rh * sqrt ah - 1) <= gr) /\
+  (forall i, (i < n)%nat -> normalized_hat u eta d rh wt bias i (nh i)).
+Definition e_v (two_pass : bool) x e := if two_pass then two_pass_e_v u eta n x e else one_pass_e_v u eta n x e.
+
+Variables (two_pass : bool) (x dl e wt bias : nat -> R) (gr : R) (nh : nat -> R).
+Hypothesis dl_spec : forall i, (i < n)%nat -> Rabs (dl i) <= e i.
+Hypothesis a_pos : 0 < a n x eps.
+Hypothesis gr_spec : 0 <= gr <= 1.
+Hypothesis alpha_lt1 : alpha u n x eps (e_v two_pass x e) < 1.
+Hypothesis nh_spec : normalised two_pass x dl e wt bias gr nh.
+
+Lemma variance_ok m d vh : mean_hat u eta n (xh x dl) m -> (forall i, (i < n)%nat -> near u eta (xh x dl i - m) (d i)) ->
+  (if two_pass then mean_square_hat u eta n d vh
+   else exists q p, mean_square_hat u eta n (xh x dl) q /\ rounded_or_fused u eta (m * m) p /\ near u eta (q - p) vh) ->
+  Rabs (vh - var n x) <= e_v two_pass x e - 2 * eta.
+Proof.
+intros Hm Hd Hv; unfold e_v; destruct two_pass.
+- exact (two_pass_variance_bound u eta u_ge0 u_lt1 eta_ge0 eta_small n n_pos n_short x dl e eps dl_spec eps_ge0 a_pos m Hm d Hd vh Hv).
+- destruct Hv as (q & p & Hq & Hp & Hv).
+  exact (one_pass_variance_bound u eta u_ge0 u_lt1 eta_ge0 eta_small n n_pos n_short x dl e eps dl_spec eps_ge0 a_pos m Hm d Hd q vh p Hq Hp Hv).
+Qed.
+Theorem normalised_functional c :
+  Rabs (sumn (fun i => c i * (nh i - exact n x eps wt bias i)) n) <= functional u eta n x e eps (e_v two_pass x e) gr wt bias c.
+Proof.
+destruct nh_spec as (m & d & vh & ah & rh & Hm & Hd & Hv & Ha & Hr & Hn).
+pose proof (variance_ok m d vh Hm Hd Hv) as V.
+pose proof (root_bound u eta u_ge0 u_lt1 eta_ge0 eta_small n n_pos n_short x dl e eps dl_spec eps_ge0 a_pos m Hm d Hd
+  vh ah rh (e_v two_pass x e) gr V Ha alpha_lt1 gr_spec Hr) as RB.
+exact (layer_norm_functional u eta u_ge0 u_lt1 eta_ge0 eta_small n n_pos n_short x dl e eps dl_spec eps_ge0 a_pos m Hm d Hd
+  vh ah rh (e_v two_pass x e) gr V Ha alpha_lt1 gr_spec Hr wt bias RB u_small c nh Hn).
+Qed.
+Theorem normalised_channel i : (i < n)%nat -> Rabs (nh i - exact n x eps wt bias i) <=
+  common u eta n x e eps (e_v two_pass x e) gr wt i + local u eta n x e eps (e_v two_pass x e) gr wt bias i.
+Proof.
+intros Hi; destruct nh_spec as (m & d & vh & ah & rh & Hm & Hd & Hv & Ha & Hr & Hn).
+pose proof (variance_ok m d vh Hm Hd Hv) as V.
+pose proof (root_bound u eta u_ge0 u_lt1 eta_ge0 eta_small n n_pos n_short x dl e eps dl_spec eps_ge0 a_pos m Hm d Hd
+  vh ah rh (e_v two_pass x e) gr V Ha alpha_lt1 gr_spec Hr) as RB.
+exact (layer_norm_bound u eta u_ge0 u_lt1 eta_ge0 eta_small n n_pos n_short x dl e eps dl_spec eps_ge0 a_pos m Hm d Hd
+  vh ah rh (e_v two_pass x e) gr V Ha alpha_lt1 gr_spec Hr wt bias RB u_small i nh Hi Hn).
+Qed.
+End Normalised.
+
+Theorem second_pass_input (row rowh bound : nat -> R) D : (forall i, (i < D)%nat -> Rabs (rowh i - row i) <= bound i) ->
+  forall i, (i < D)%nat -> xh row (fun i => rowh i - row i) i = rowh i /\ Rabs ((fun i => rowh i - row i) i) <= bound i.
+Proof. intros H i Hi; unfold xh; split; [ring | now apply H]. Qed.

@@ -3,7 +3,7 @@
      z_j exact logits, zh_j computed, |zh_j - z_j| <= ez_j <= ez_max;  z_j <= top
      w_j = exp(z_j - top),  o = sum w v / sum w
      xi_j = ez_j + u (top - z_j + 2 ez_max) + (J + 1) eps/(1 - eps) + (J + 1) eta
-     den = sum w exp(-xi),  change_j = w_j (exp xi_j - 1) / den,  largest_j = w_j exp xi_j / den
+     den = sum w exp(-xi),  change_j = w_j (exp xi_j - 1) / den,  largest_j = min(1, w_j exp xi_j / den)
    J: how often the running maximum may change after the first key; 0 with the maximum first.
    exp: |computed - exp x| <= eps exp x + tiny.
 
@@ -12,7 +12,7 @@
      weights_online         the same for a product of J + 1 exponentials that telescope
      weights_deviation      |sum w kappa v / sum w kappa - o| <= sum change_j |v_j - o|,
                             and <= max |v_j - o|
-     weights_largest        the normalised weight is at most largest_j, and at most 1
+     weights_largest        the normalised weight is at most largest_j
      quotient_bound         numerator with K roundings a term, denominator with K - 1, then a division
                             or a rounded reciprocal and a product:
                             |oh - ot| <= (1 + gamma_{K+1}) gamma_K size + gamma_{K+1} |ot| + lost
@@ -39,7 +39,7 @@ Definition S := sumn (fun j => w j * kap j) L.
 Definition W := sumn w L.
 Definition den := sumn (fun j => w j * exp (- xi j)) L.
 Definition change j := w j * (exp (xi j) - 1) / den.
-Definition largest j := w j * exp (xi j) / den.
+Definition largest j := Rmin 1 (w j * exp (xi j) / den).
 Definition average (p v : nat -> R) := sumn (fun j => p j * v j) L / sumn p L.
 
 Lemma den_pos : 0 < den.
@@ -66,16 +66,15 @@ assert (2 - exp (xi j) <= exp (- xi j)).
 apply Rabs_le; lra.
 Qed.
 
-Theorem weights_largest j : (j < L)%nat -> 0 < w j * kap j / S <= largest j /\ w j * kap j / S <= 1.
+Theorem weights_largest j : (j < L)%nat -> 0 < w j * kap j / S <= largest j.
 Proof.
 intros Hj; pose proof S_pos as SP; pose proof den_pos as DP; pose proof den_S.
 pose proof (w_pos j Hj); destruct (kap_spec j Hj) as (K1 & K2); pose proof (exp_pos (- xi j)).
 assert (P : 0 < w j * kap j) by (apply Rmult_lt_0_compat; lra).
 assert (I : 0 < / S) by (now apply Rinv_0_lt_compat).
 assert (/ S <= / den) by (apply Rinv_le_contravar; lra).
-split; [split|].
-- unfold Rdiv; now apply Rmult_lt_0_compat.
-- unfold largest, Rdiv; apply Rmult_le_compat; try lra; apply Rmult_le_compat_l; lra.
+split; [unfold Rdiv; now apply Rmult_lt_0_compat | unfold largest; apply Rmin_glb].
+2:{ unfold Rdiv; apply Rmult_le_compat; try lra; apply Rmult_le_compat_l; lra. }
 - apply Rmult_le_reg_r with S; [exact SP|]; unfold Rdiv; rewrite Rmult_assoc, Rinv_l, Rmult_1_r, Rmult_1_l by lra.
   unfold S; clear - w_pos kap_spec Hj.
   assert (G : forall n, (j < n <= L)%nat -> w j * kap j <= sumn (fun i => w i * kap i) n).
