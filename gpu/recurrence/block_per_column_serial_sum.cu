@@ -56,7 +56,10 @@ void run(const RecurrenceArguments& arguments, LaunchContext& context) {
 RecurrenceKernel block_per_column_serial_sum() {
   return {"block_per_column_serial_sum",
           "a block per column, a thread per row; thread 0 adds the products one by one",
-          "sequential", 0, declines, run};
+          "sequential",
+          0,
+          declines,
+          run};
 }
 
 }  // namespace GAUGEBLOCK_BACKEND

@@ -1,12 +1,14 @@
-// Differs from `scan_then_contract`: states are stored at the starts of chunks of 16 steps only; inside a chunk, each
-// output is taken from the start's state and from the chunk's own writes by masked attention.
+// Differs from `scan_then_contract`: states are stored at the starts of chunks of 16 steps only; inside a
+// chunk, each output is taken from the start's state and from the chunk's own writes by masked attention.
 //
 //     writes:   U_c = Σ_{s in c} (Π_{r>s in c} gate_r · beta_s · k_s) v_sᵀ        all chunks in parallel
 //     carry:    S_{c+1} = (Π_{r in c} gate_r) S_c + U_c                            all elements in parallel
-//     outputs:  y_t = (Π_{r≤t in c} gate_r) q_tᵀ S_c + Σ_{s≤t in c} (Π_{s<r≤t} gate_r · beta_s · (q_t·k_s)) v_s
+//     outputs:  y_t = (Π_{r≤t in c} gate_r) q_tᵀ S_c + Σ_{s≤t in c} (Π_{s<r≤t} gate_r · beta_s · (q_t·k_s))
+//     v_s
 //
-// Decay windows are products of gates inside one chunk: no logarithm, no division, any gate. The mask is a loop's end:
-// a step that must not count is never read. Takes any K and V for which the states of all chunks fit into the workspace.
+// Decay windows are products of gates inside one chunk: no logarithm, no division, any gate. The mask is a
+// loop's end: a step that must not count is never read. Takes any K and V for which the states of all chunks
+// fit into the workspace.
 #include "gaugeblock/gpu/recurrence/kernel_views.h"
 #include "gaugeblock/gpu/runtime/device_buffer.h"
 
@@ -27,7 +29,8 @@ __device__ inline Place place_of(const RecurrenceViews& views, Index block, Inde
 }
 
 /// states[b,h,c,i,j] becomes U_c: a block per chunk.
-__global__ void __launch_bounds__(threads) writes_kernel(RecurrenceViews views, Index chunks, float* states_) {
+__global__ void __launch_bounds__(threads)
+    writes_kernel(RecurrenceViews views, Index chunks, float* states_) {
   const Tensors tensors(views);
   const simt::Global<float> states(states_);
   const Place place = place_of(views, blockIdx.x, chunks);
@@ -54,7 +57,8 @@ __global__ void __launch_bounds__(threads) carry_kernel(RecurrenceViews views, I
   const Index K = views.K, V = views.V;
   const Index element = static_cast<Index>(blockIdx.x) * threads + threadIdx.x;
   if (element >= views.B * views.H * K * V) return;
-  const Index j = element % V, i = element / V % K, bh = element / (V * K), h = bh % views.H, b = bh / views.H;
+  const Index j = element % V, i = element / V % K, bh = element / (V * K), h = bh % views.H,
+              b = bh / views.H;
   float state = load_initial_state(tensors, views, b, h, i, j);
   for (Index c = 0; c < chunks; ++c) {
     const Index end = (c + 1) * chunk < views.T ? (c + 1) * chunk : views.T;
@@ -72,11 +76,12 @@ __global__ void __launch_bounds__(threads) carry_kernel(RecurrenceViews views, I
 }
 
 /// A block per chunk: first all scores of the chunk, then its outputs.
-__global__ void __launch_bounds__(threads) outputs_kernel(RecurrenceViews views, Index chunks, const float* states_) {
+__global__ void __launch_bounds__(threads)
+    outputs_kernel(RecurrenceViews views, Index chunks, const float* states_) {
   const Tensors tensors(views);
   const simt::Global<const float> states(states_);
-  GAUGEBLOCK_STATIC_SHARED(float, weight, chunk * chunk);  // of v_s in y_t
-  GAUGEBLOCK_STATIC_SHARED(float, from_start, chunk);      // Π_{r≤t in the chunk} gate_r
+  GAUGEBLOCK_STATIC_SHARED(float, weight, chunk* chunk);  // of v_s in y_t
+  GAUGEBLOCK_STATIC_SHARED(float, from_start, chunk);     // Π_{r≤t in the chunk} gate_r
   const Place place = place_of(views, blockIdx.x, chunks);
   const Index K = views.K, V = views.V, steps = place.end - place.first;
 
@@ -121,7 +126,9 @@ __global__ void __launch_bounds__(threads) outputs_kernel(RecurrenceViews views,
   }
 }
 
-Index chunks_of(const RecurrenceArguments& arguments) { return ceil_div(arguments.steps(), chunk); }
+Index chunks_of(const RecurrenceArguments& arguments) {
+  return ceil_div(arguments.steps(), chunk);
+}
 
 Index workspace_floats(const RecurrenceArguments& arguments) {
   return arguments.batches() * arguments.heads() * chunks_of(arguments) * arguments.key_size() *
@@ -153,8 +160,12 @@ void run(const RecurrenceArguments& arguments, LaunchContext& context) {
 }  // namespace
 
 RecurrenceKernel chunked() {
-  return {"chunked", "states at the starts of chunks only, all chunks in parallel; masked attention inside a chunk",
-          "chunked", chunk, declines, run};
+  return {"chunked",
+          "states at the starts of chunks only, all chunks in parallel; masked attention inside a chunk",
+          "chunked",
+          chunk,
+          declines,
+          run};
 }
 
 }  // namespace GAUGEBLOCK_BACKEND

@@ -1,4 +1,5 @@
-// The arguments as a kernel takes them: plain structs of pointers and strides. Included by kernel sources only.
+// The arguments as a kernel takes them: plain structs of pointers and strides. Included by kernel sources
+// only.
 #pragma once
 
 #include <cstddef>
@@ -83,8 +84,8 @@ struct Tensors {
 };
 
 /// Element (i,j) of the state before the first step.
-__device__ inline float load_initial_state(const Tensors& tensors, const RecurrenceViews& views, Index b, Index h,
-                                           Index i, Index j) {
+__device__ inline float load_initial_state(const Tensors& tensors, const RecurrenceViews& views, Index b,
+                                           Index h, Index i, Index j) {
   if (views.initial_state.data == nullptr) return 0.0F;
   return tensors.initial_state[views.initial_state.at(b, h, i, j)];
 }
@@ -97,9 +98,13 @@ inline std::optional<std::string> too_many_blocks(Index blocks) {
   return std::to_string(blocks) + " blocks are needed, a grid has at most " + std::to_string(max_blocks);
 }
 
-inline dim3 grid_of(Index blocks) { return dim3(static_cast<unsigned>(blocks)); }
+inline dim3 grid_of(Index blocks) {
+  return dim3(static_cast<unsigned>(blocks));
+}
 
-inline std::size_t floats_bytes(Index count) { return static_cast<std::size_t>(count) * sizeof(float); }
+inline std::size_t floats_bytes(Index count) {
+  return static_cast<std::size_t>(count) * sizeof(float);
+}
 
 /// The most shared memory a block can have, in floats.
 constexpr Index max_shared_floats = 227 * 1024 / 4;
@@ -119,7 +124,9 @@ inline std::optional<std::string> too_much_workspace(Index floats) {
          std::to_string(4 * max_workspace_floats);
 }
 
-__host__ __device__ constexpr Index ceil_div(Index a, Index b) { return (a + b - 1) / b; }
+__host__ __device__ constexpr Index ceil_div(Index a, Index b) {
+  return (a + b - 1) / b;
+}
 
 }  // namespace GAUGEBLOCK_BACKEND
 }  // namespace gaugeblock::gpu

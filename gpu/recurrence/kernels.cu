@@ -1,22 +1,12 @@
 // The list of recurrence kernels. A new one is its file and one line here.
 #include "gaugeblock/gpu/recurrence/kernels.h"
-
 #include "gaugeblock/gpu/simt/simt.h"
 
-#define GAUGEBLOCK_RECURRENCE_KERNELS(kernel) \
-  kernel(block_per_column_serial_sum)         \
-  kernel(thread_per_column)                   \
-  kernel(shared_state)                        \
-  kernel(warp_per_column)                     \
-  kernel(warp_per_column_by_eight)            \
-  kernel(warp_per_column_by_head)             \
-  kernel(warps_per_column)                    \
-  kernel(staged_inputs)                       \
-  kernel(vector_loads)                        \
-  kernel(scan_then_contract)                  \
-  kernel(prefix_product)                      \
-  kernel(prefix_product_segmented)            \
-  kernel(chunked)
+#define GAUGEBLOCK_RECURRENCE_KERNELS(kernel)                                                                \
+  kernel(block_per_column_serial_sum) kernel(thread_per_column) kernel(shared_state) kernel(warp_per_column) \
+      kernel(warp_per_column_by_eight) kernel(warp_per_column_by_head) kernel(warps_per_column)              \
+          kernel(staged_inputs) kernel(vector_loads) kernel(scan_then_contract) kernel(prefix_product)       \
+              kernel(prefix_product_segmented) kernel(chunked)
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {

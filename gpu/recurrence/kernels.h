@@ -1,4 +1,5 @@
-// All recurrence kernels, in the order of the story they tell. Each backend has its own list, of the same names.
+// All recurrence kernels, in the order of the story they tell. Each backend has its own list, of the same
+// names.
 #pragma once
 
 #include <optional>
@@ -15,7 +16,8 @@ struct RecurrenceKernel {
   std::string summary;  ///< what differs from the one before, in one sentence
   std::string form;     ///< the reference form whose operations it performs, in any order of each sum
   Index chunk = 0;      ///< form "chunked": steps in a chunk
-  /// Why the sizes or strides cannot be taken, or nothing. Looks at no values: `run` may still throw Declined.
+  /// Why the sizes or strides cannot be taken, or nothing. Looks at no values: `run` may still throw
+  /// Declined.
   std::optional<std::string> (*declines)(const RecurrenceArguments& arguments);
   /// Computes every element of both outputs. Throws Declined, LaunchRefused or DeviceError.
   void (*run)(const RecurrenceArguments& arguments, LaunchContext& context);

@@ -1,5 +1,5 @@
-// Differs from `scan_then_contract`: the gates are scanned once, for all elements, and taken out of the state. What is
-// left is a plain sum, in closed form:
+// Differs from `scan_then_contract`: the gates are scanned once, for all elements, and taken out of the
+// state. What is left is a plain sum, in closed form:
 //
 //     P_t = Π_{r≤t} gate_r        W_t = S_0 + Σ_{s≤t} (beta_s / P_s) k_s v_sᵀ        y_t = P_t · q_tᵀ W_t
 //
@@ -7,10 +7,11 @@
 //
 //     2^-125 <= |P_t| < 2^126      and      max|S_0| + Σ_s |beta_s| max(1,|k_s|) max(1,|v_s|) / |P_s| < 2^120
 //
-// decided on the device, in float64, from the inputs. `prefix_product` declines a problem that leaves this range;
-// `prefix_product_segmented` starts again (W ← P·W, P ← 1) before P leaves half of it, and takes a step that is outside
-// by itself, a gate of 0 say, as the definition has it. Three kernels: the size of every step's write; the scan; the
-// closed form. Takes any K and V: a thread has a column W in the output final_state.
+// decided on the device, in float64, from the inputs. `prefix_product` declines a problem that leaves this
+// range; `prefix_product_segmented` starts again (W ← P·W, P ← 1) before P leaves half of it, and takes a
+// step that is outside by itself, a gate of 0 say, as the definition has it. Three kernels: the size of every
+// step's write; the scan; the closed form. Takes any K and V: a thread has a column W in the output
+// final_state.
 #include <bit>
 #include <cmath>
 #include <vector>
@@ -68,12 +69,12 @@ __global__ void __launch_bounds__(threads) write_sizes_kernel(RecurrenceViews vi
   }
 }
 
-/// product[b,h,t] = P_t since the start of its segment; step[b,h,t]; outside[b,h] = the first step outside the range,
-/// or -1. A warp per (b,h) finds max|S_0| together; lane 0 then walks over the steps.
+/// product[b,h,t] = P_t since the start of its segment; step[b,h,t]; outside[b,h] = the first step outside
+/// the range, or -1. A warp per (b,h) finds max|S_0| together; lane 0 then walks over the steps.
 template <bool Segmented>
 __global__ void __launch_bounds__(threads)
-    scan_gates_kernel(RecurrenceViews views, Range range, const double* write_size_, float* product_, int* step_,
-                      int* outside_) {
+    scan_gates_kernel(RecurrenceViews views, Range range, const double* write_size_, float* product_,
+                      int* step_, int* outside_) {
   const Tensors tensors(views);
   const simt::Global<const double> write_size(write_size_);
   const simt::Global<float> product(product_);
@@ -86,7 +87,8 @@ __global__ void __launch_bounds__(threads)
   float largest_state = 0;
   if (views.initial_state.data != nullptr)
     for (Index at = lane; at < views.K * views.V; at += 32)
-      largest_state = fmaxf(largest_state, fabsf(load_initial_state(tensors, views, b, h, at / views.V, at % views.V)));
+      largest_state =
+          fmaxf(largest_state, fabsf(load_initial_state(tensors, views, b, h, at / views.V, at % views.V)));
   largest_state = warp_max(largest_state);
   if (lane != 0) return;
 
@@ -195,30 +197,35 @@ void run(const RecurrenceArguments& arguments, LaunchContext& context) {
   const Index rows = views.B * views.H, steps = rows * views.T;
   const DeviceBuffer write_size(*context.device, 2 * steps, "write_size");  // float64
   const DeviceBuffer product(*context.device, steps, "product");
-  const DeviceBuffer step(*context.device, steps, "step");  // int
+  const DeviceBuffer step(*context.device, steps, "step");       // int
   const DeviceBuffer outside(*context.device, rows, "outside");  // int
   auto* sizes = reinterpret_cast<double*>(write_size.data());
   auto* step_kinds = reinterpret_cast<int*>(step.data());
   if (steps > 0)
-    launch(GAUGEBLOCK_KERNEL(write_sizes_kernel), grid_of(ceil_div(steps, warps)), dim3(threads), 0, context, views,
-           sizes);
-  launch(GAUGEBLOCK_KERNEL(scan_gates_kernel<Segmented>), grid_of(ceil_div(rows, warps)), dim3(threads), 0, context,
-         views, range, sizes, product.data(), step_kinds, reinterpret_cast<int*>(outside.data()));
+    launch(GAUGEBLOCK_KERNEL(write_sizes_kernel), grid_of(ceil_div(steps, warps)), dim3(threads), 0, context,
+           views, sizes);
+  launch(GAUGEBLOCK_KERNEL(scan_gates_kernel<Segmented>), grid_of(ceil_div(rows, warps)), dim3(threads), 0,
+         context, views, range, sizes, product.data(), step_kinds, reinterpret_cast<int*>(outside.data()));
   if (!Segmented) decline_outside(outside, views);
-  launch(GAUGEBLOCK_KERNEL(closed_form_kernel), grid_of(ceil_div(rows * views.V, threads)), dim3(threads), 0, context,
-         views, product.data(), step_kinds);
+  launch(GAUGEBLOCK_KERNEL(closed_form_kernel), grid_of(ceil_div(rows * views.V, threads)), dim3(threads), 0,
+         context, views, product.data(), step_kinds);
 }
 
 }  // namespace
 
 RecurrenceKernel prefix_product() {
   return {"prefix_product", "the gates are scanned once and taken out: a closed form, within a limited range",
-          "prefix_product", 0, declines, run<false>};
+          "prefix_product", 0,
+          declines,         run<false>};
 }
 
 RecurrenceKernel prefix_product_segmented() {
-  return {"prefix_product_segmented", "the same, restarted before it leaves its range: every gate is legal",
-          "prefix_product_segmented", 0, declines, run<true>};
+  return {"prefix_product_segmented",
+          "the same, restarted before it leaves its range: every gate is legal",
+          "prefix_product_segmented",
+          0,
+          declines,
+          run<true>};
 }
 
 }  // namespace GAUGEBLOCK_BACKEND

@@ -1,10 +1,11 @@
-// Differs from all before: time runs in parallel. A step of element (i,j) is the map S → g·S + u, with g = gate_t and
-// u = beta_t k_t[i] v_t[j]; maps compose,
+// Differs from all before: time runs in parallel. A step of element (i,j) is the map S → g·S + u, with g =
+// gate_t and u = beta_t k_t[i] v_t[j]; maps compose,
 //
 //     (g1, u1) then (g2, u2)  =  (g2 g1, g2 u1 + u2),
 //
-// and composing is associative. So a warp takes an element (b,h,i,j) and scans 32 steps at once, lane by step, in five
-// rounds of shuffles; the state after every step is stored, and a second kernel contracts it with q.
+// and composing is associative. So a warp takes an element (b,h,i,j) and scans 32 steps at once, lane by
+// step, in five rounds of shuffles; the state after every step is stored, and a second kernel contracts it
+// with q.
 //
 // Takes any K and V for which the B·T·H·K·V states fit into the workspace.
 #include "gaugeblock/gpu/recurrence/kernel_views.h"
@@ -25,7 +26,8 @@ __global__ void __launch_bounds__(threads) scan_kernel(RecurrenceViews views, fl
   const Index K = views.K, V = views.V, T = views.T;
   const Index element = static_cast<Index>(blockIdx.x) * elements + threadIdx.x / 32;
   if (element >= views.B * views.H * K * V) return;  // the same for all lanes of the warp
-  const Index j = element % V, i = element / V % K, bh = element / (V * K), h = bh % views.H, b = bh / views.H;
+  const Index j = element % V, i = element / V % K, bh = element / (V * K), h = bh % views.H,
+              b = bh / views.H;
   const int lane = static_cast<int>(threadIdx.x) % 32;
 
   float carried = load_initial_state(tensors, views, b, h, i, j);
@@ -72,7 +74,8 @@ __global__ void __launch_bounds__(threads) contract_kernel(RecurrenceViews views
 }
 
 Index workspace_floats(const RecurrenceArguments& arguments) {
-  return arguments.batches() * arguments.heads() * arguments.steps() * arguments.key_size() * arguments.value_size();
+  return arguments.batches() * arguments.heads() * arguments.steps() * arguments.key_size() *
+         arguments.value_size();
 }
 
 std::optional<std::string> declines(const RecurrenceArguments& arguments) {
@@ -89,15 +92,20 @@ void run(const RecurrenceArguments& arguments, LaunchContext& context) {
   launch(GAUGEBLOCK_KERNEL(scan_kernel), grid_of(ceil_div(views.B * views.H * views.K * views.V, elements)),
          dim3(threads), 0, context, views, states.data());
   if (views.T == 0) return;  // no outputs to contract
-  launch(GAUGEBLOCK_KERNEL(contract_kernel), grid_of(ceil_div(views.B * views.H * views.T * views.V, threads)),
-         dim3(threads), 0, context, views, states.data());
+  launch(GAUGEBLOCK_KERNEL(contract_kernel),
+         grid_of(ceil_div(views.B * views.H * views.T * views.V, threads)), dim3(threads), 0, context, views,
+         states.data());
 }
 
 }  // namespace
 
 RecurrenceKernel scan_then_contract() {
-  return {"scan_then_contract", "every element of the state is scanned over time in parallel, then contracted",
-          "scan", 0, declines, run};
+  return {"scan_then_contract",
+          "every element of the state is scanned over time in parallel, then contracted",
+          "scan",
+          0,
+          declines,
+          run};
 }
 
 }  // namespace GAUGEBLOCK_BACKEND

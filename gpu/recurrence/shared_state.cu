@@ -1,11 +1,11 @@
-// Differs from `thread_per_column`: a block keeps the whole state [K,V] of a (b,h) in shared memory, so k, v and q are
-// read once for all columns, and any thread may work on any element.
+// Differs from `thread_per_column`: a block keeps the whole state [K,V] of a (b,h) in shared memory, so k, v
+// and q are read once for all columns, and any thread may work on any element.
 //
 //     all threads, over (i,j):  S[i][j] = gate_t · S[i][j] + (beta_t · k_t[i]) · v_t[j]
 //     all threads, over j:      y_t[j] = Σ_i q_t[i] · S[i][j]
 //
-// Takes any K and V with K·V floats of shared memory. Two barriers a step. Neighbouring threads take neighbouring j,
-// in different banks.
+// Takes any K and V with K·V floats of shared memory. Two barriers a step. Neighbouring threads take
+// neighbouring j, in different banks.
 #include "gaugeblock/gpu/recurrence/kernel_views.h"
 
 namespace gaugeblock::gpu {
@@ -66,7 +66,8 @@ void run(const RecurrenceArguments& arguments, LaunchContext& context) {
 
 RecurrenceKernel shared_state() {
   return {"shared_state", "a block keeps the whole state of a (b,h) in shared memory, two barriers a step",
-          "sequential", 0, declines, run};
+          "sequential",   0,
+          declines,       run};
 }
 
 }  // namespace GAUGEBLOCK_BACKEND

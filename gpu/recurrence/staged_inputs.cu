@@ -1,6 +1,6 @@
-// Differs from `warps_per_column`: the inputs of eight steps are brought to shared memory first, by all threads
-// together, and serve eight columns. A warp again has one column, of any K: the lanes walk over the rows, 32 at a time,
-// and the column lies in shared memory, where each lane touches its own rows only.
+// Differs from `warps_per_column`: the inputs of eight steps are brought to shared memory first, by all
+// threads together, and serve eight columns. A warp again has one column, of any K: the lanes walk over the
+// rows, 32 at a time, and the column lies in shared memory, where each lane touches its own rows only.
 //
 //     all threads:  q, k, v, gate, beta of steps t0 … t0+7 → shared memory
 //     warp j, lane over i:  S[i] = gate_t · S[i] + (beta_t · k_t[i]) · v_t[j];  y_t[j] = Σ q_t[i] · S[i]
@@ -16,7 +16,9 @@ constexpr int columns = 8;       // of a block, a warp each
 constexpr int staged_steps = 8;  // enough loads in flight; more only take shared memory away
 constexpr int threads = 32 * columns;
 
-constexpr Index shared_floats(Index K) { return (2 * staged_steps + columns) * K + staged_steps * (columns + 2); }
+constexpr Index shared_floats(Index K) {
+  return (2 * staged_steps + columns) * K + staged_steps * (columns + 2);
+}
 
 __device__ inline float warp_sum(float value) {
   GAUGEBLOCK_UNROLL
@@ -99,7 +101,8 @@ void run(const RecurrenceArguments& arguments, LaunchContext& context) {
 
 RecurrenceKernel staged_inputs() {
   return {"staged_inputs", "the inputs of eight steps come to shared memory first and serve eight columns",
-          "sequential", 0, declines, run};
+          "sequential",    0,
+          declines,        run};
 }
 
 }  // namespace GAUGEBLOCK_BACKEND

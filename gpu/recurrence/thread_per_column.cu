@@ -1,11 +1,11 @@
-// Differs from `block_per_column_serial_sum`: a thread per column (b,h,j) keeps the whole column itself, so nothing is
-// shared and nothing waits.
+// Differs from `block_per_column_serial_sum`: a thread per column (b,h,j) keeps the whole column itself, so
+// nothing is shared and nothing waits.
 //
 //     thread j:  for i:  S[i] = gate_t · S[i] + (beta_t · k_t[i]) · v_t[j];  y_t[j] += q_t[i] · S[i]
 //
-// Registers cannot be indexed by a loop whose length is not known at compile time. So K = 8, 16, 24, 32 and 64, where
-// the column fits into registers, are compiled each for itself; for any other K the column lives in the output
-// final_state, which holds the state after every step anyway.
+// Registers cannot be indexed by a loop whose length is not known at compile time. So K = 8, 16, 24, 32 and
+// 64, where the column fits into registers, are compiled each for itself; for any other K the column lives in
+// the output final_state, which holds the state after every step anyway.
 #include "gaugeblock/gpu/recurrence/kernel_views.h"
 
 namespace gaugeblock::gpu {
@@ -77,20 +77,30 @@ void run(const RecurrenceArguments& arguments, LaunchContext& context) {
   const dim3 grid = grid_of(ceil_div(views.B * views.H * views.V, threads));
   const auto with = [&](auto kernel) { launch(kernel, grid, dim3(threads), 0, context, views); };
   switch (views.K) {
-    case 8: return with(GAUGEBLOCK_KERNEL(thread_per_column_kernel<8>));
-    case 16: return with(GAUGEBLOCK_KERNEL(thread_per_column_kernel<16>));
-    case 24: return with(GAUGEBLOCK_KERNEL(thread_per_column_kernel<24>));
-    case 32: return with(GAUGEBLOCK_KERNEL(thread_per_column_kernel<32>));
-    case 64: return with(GAUGEBLOCK_KERNEL(thread_per_column_kernel<64>));
-    default: return with(GAUGEBLOCK_KERNEL(thread_per_column_any_k_kernel));
+    case 8:
+      return with(GAUGEBLOCK_KERNEL(thread_per_column_kernel<8>));
+    case 16:
+      return with(GAUGEBLOCK_KERNEL(thread_per_column_kernel<16>));
+    case 24:
+      return with(GAUGEBLOCK_KERNEL(thread_per_column_kernel<24>));
+    case 32:
+      return with(GAUGEBLOCK_KERNEL(thread_per_column_kernel<32>));
+    case 64:
+      return with(GAUGEBLOCK_KERNEL(thread_per_column_kernel<64>));
+    default:
+      return with(GAUGEBLOCK_KERNEL(thread_per_column_any_k_kernel));
   }
 }
 
 }  // namespace
 
 RecurrenceKernel thread_per_column() {
-  return {"thread_per_column", "a thread keeps a whole column in registers: nothing is shared, nothing waits",
-          "sequential", 0, declines, run};
+  return {"thread_per_column",
+          "a thread keeps a whole column in registers: nothing is shared, nothing waits",
+          "sequential",
+          0,
+          declines,
+          run};
 }
 
 }  // namespace GAUGEBLOCK_BACKEND

@@ -1,6 +1,6 @@
-// Differs from `staged_inputs`: the inputs are brought to shared memory 16 bytes at a time where that is legal: rows of
-// q, k or v without gaps, whose length, address and strides are multiples of four elements. Where they are not, the
-// same kernel copies element by element; q and k decide together, v for itself.
+// Differs from `staged_inputs`: the inputs are brought to shared memory 16 bytes at a time where that is
+// legal: rows of q, k or v without gaps, whose length, address and strides are multiples of four elements.
+// Where they are not, the same kernel copies element by element; q and k decide together, v for itself.
 //
 //     all threads:  q, k, v, gate, beta of steps t0 … t0+7 → shared memory, four elements a load
 //     warp j, lane over i:  S[i] = gate_t · S[i] + (beta_t · k_t[i]) · v_t[j];  y_t[j] = Σ q_t[i] · S[i]
@@ -18,7 +18,9 @@ constexpr int columns = 8;       // of a block, a warp each
 constexpr int staged_steps = 8;  // enough loads in flight; more only take shared memory away
 constexpr int threads = 32 * columns;
 
-constexpr Index shared_floats(Index K) { return (2 * staged_steps + columns) * K + staged_steps * (columns + 2); }
+constexpr Index shared_floats(Index K) {
+  return (2 * staged_steps + columns) * K + staged_steps * (columns + 2);
+}
 
 __device__ inline float warp_sum(float value) {
   GAUGEBLOCK_UNROLL
@@ -26,11 +28,12 @@ __device__ inline float warp_sum(float value) {
   return value;
 }
 
-/// Copies `width` elements, from `first` on, of rows t0 … t0+steps-1 of a tensor into rows of `pitch` elements.
+/// Copies `width` elements, from `first` on, of rows t0 … t0+steps-1 of a tensor into rows of `pitch`
+/// elements.
 template <bool Vector>
-__device__ inline void stage(const simt::Global<const float>& from, const View4<const float>& view, Index b, Index t0,
-                             Index steps, Index h, Index first, Index width, const simt::Shared<float>& to,
-                             Index pitch) {
+__device__ inline void stage(const simt::Global<const float>& from, const View4<const float>& view, Index b,
+                             Index t0, Index steps, Index h, Index first, Index width,
+                             const simt::Shared<float>& to, Index pitch) {
   if constexpr (Vector) {
     const Index quads = width / 4;
     for (Index at = threadIdx.x; at < steps * quads; at += threads) {
@@ -124,17 +127,22 @@ void run(const RecurrenceArguments& arguments, LaunchContext& context) {
     launch(kernel, grid_of(views.B * views.H * ceil_div(views.V, columns)), dim3(threads),
            floats_bytes(shared_floats(views.K)), context, views);
   };
-  if (qk && v) with(GAUGEBLOCK_KERNEL(vector_loads_kernel<true, true>));
-  else if (qk) with(GAUGEBLOCK_KERNEL(vector_loads_kernel<true, false>));
-  else if (v) with(GAUGEBLOCK_KERNEL(vector_loads_kernel<false, true>));
-  else with(GAUGEBLOCK_KERNEL(vector_loads_kernel<false, false>));
+  if (qk && v)
+    with(GAUGEBLOCK_KERNEL(vector_loads_kernel<true, true>));
+  else if (qk)
+    with(GAUGEBLOCK_KERNEL(vector_loads_kernel<true, false>));
+  else if (v)
+    with(GAUGEBLOCK_KERNEL(vector_loads_kernel<false, true>));
+  else
+    with(GAUGEBLOCK_KERNEL(vector_loads_kernel<false, false>));
 }
 
 }  // namespace
 
 RecurrenceKernel vector_loads() {
   return {"vector_loads", "the inputs come to shared memory 16 bytes at a time where alignment allows it",
-          "sequential", 0, declines, run};
+          "sequential",   0,
+          declines,       run};
 }
 
 }  // namespace GAUGEBLOCK_BACKEND

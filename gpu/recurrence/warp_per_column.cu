@@ -1,10 +1,11 @@
-// Differs from `shared_state`: a warp per column (b,h,j), lane i keeps S[i] in a register, and the lanes' products are
-// added by shuffles. Nothing goes through shared memory and no barrier is needed.
+// Differs from `shared_state`: a warp per column (b,h,j), lane i keeps S[i] in a register, and the lanes'
+// products are added by shuffles. Nothing goes through shared memory and no barrier is needed.
 //
 //     lane i:  S = gate_t · S + (beta_t · k_t[i]) · v_t[j];  y_t[j] = Σ over the lanes of q_t[i] · S
 //
-// Takes K up to 32. Lanes from K on load nothing and add 0: they must still come to every shuffle, whose mask names
-// all 32. Three launch shapes, the same arithmetic: a block holds one column, eight, or all columns of a (b,h).
+// Takes K up to 32. Lanes from K on load nothing and add 0: they must still come to every shuffle, whose mask
+// names all 32. Three launch shapes, the same arithmetic: a block holds one column, eight, or all columns of
+// a (b,h).
 #include "gaugeblock/gpu/recurrence/kernel_views.h"
 
 namespace gaugeblock::gpu {
@@ -54,27 +55,40 @@ std::optional<std::string> declines_columns(const RecurrenceArguments& arguments
 
 void run_columns(const RecurrenceArguments& arguments, LaunchContext& context, Index columns_per_block) {
   const RecurrenceViews views = views_of(arguments);
-  launch(GAUGEBLOCK_KERNEL(warp_per_column_kernel), grid_of(ceil_div(views.B * views.H * views.V, columns_per_block)),
+  launch(GAUGEBLOCK_KERNEL(warp_per_column_kernel),
+         grid_of(ceil_div(views.B * views.H * views.V, columns_per_block)),
          dim3(static_cast<unsigned>(32 * columns_per_block)), 0, context, views, columns_per_block);
 }
 
 }  // namespace
 
 RecurrenceKernel warp_per_column() {
-  return {"warp_per_column", "a warp per column, a lane per row, the sum by shuffles; a block is one column",
-          "sequential", 0, [](const RecurrenceArguments& arguments) { return declines_columns(arguments, 1); },
-          [](const RecurrenceArguments& arguments, LaunchContext& context) { run_columns(arguments, context, 1); }};
+  return {"warp_per_column",
+          "a warp per column, a lane per row, the sum by shuffles; a block is one column",
+          "sequential",
+          0,
+          [](const RecurrenceArguments& arguments) { return declines_columns(arguments, 1); },
+          [](const RecurrenceArguments& arguments, LaunchContext& context) {
+            run_columns(arguments, context, 1);
+          }};
 }
 
 RecurrenceKernel warp_per_column_by_eight() {
-  return {"warp_per_column_by_eight", "the same warps, eight to a block: fewer blocks, the same arithmetic",
-          "sequential", 0, [](const RecurrenceArguments& arguments) { return declines_columns(arguments, 8); },
-          [](const RecurrenceArguments& arguments, LaunchContext& context) { run_columns(arguments, context, 8); }};
+  return {"warp_per_column_by_eight",
+          "the same warps, eight to a block: fewer blocks, the same arithmetic",
+          "sequential",
+          0,
+          [](const RecurrenceArguments& arguments) { return declines_columns(arguments, 8); },
+          [](const RecurrenceArguments& arguments, LaunchContext& context) {
+            run_columns(arguments, context, 8);
+          }};
 }
 
 RecurrenceKernel warp_per_column_by_head() {
-  return {"warp_per_column_by_head", "the same warps, all columns of a (b,h) in one block, which share its loads",
-          "sequential", 0,
+  return {"warp_per_column_by_head",
+          "the same warps, all columns of a (b,h) in one block, which share its loads",
+          "sequential",
+          0,
           [](const RecurrenceArguments& arguments) -> std::optional<std::string> {
             if (arguments.value_size() > 32)
               return "V = " + std::to_string(arguments.value_size()) +

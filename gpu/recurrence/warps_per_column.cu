@@ -1,11 +1,11 @@
-// Differs from `warp_per_column`: several warps share a column, so K may be larger than 32. Each warp adds its 32
-// products by shuffles; the warps' sums meet in shared memory and thread 0 adds those.
+// Differs from `warp_per_column`: several warps share a column, so K may be larger than 32. Each warp adds
+// its 32 products by shuffles; the warps' sums meet in shared memory and thread 0 adds those.
 //
 //     thread i:  S = gate_t · S + (beta_t · k_t[i]) · v_t[j];  sum of warp w → partial[w]
 //     thread 0:  y_t[j] = Σ_w partial[w]
 //
-// Takes K up to 1024. One barrier a step: the partial sums of odd and even steps lie apart, so that a warp may write
-// those of the next step while thread 0 still reads those of this one.
+// Takes K up to 1024. One barrier a step: the partial sums of odd and even steps lie apart, so that a warp
+// may write those of the next step while thread 0 still reads those of this one.
 #include "gaugeblock/gpu/recurrence/kernel_views.h"
 
 namespace gaugeblock::gpu {
@@ -73,7 +73,8 @@ void run(const RecurrenceArguments& arguments, LaunchContext& context) {
 
 RecurrenceKernel warps_per_column() {
   return {"warps_per_column", "several warps a column, so K may pass 32; their sums meet in shared memory",
-          "sequential", 0, declines, run};
+          "sequential",       0,
+          declines,           run};
 }
 
 }  // namespace GAUGEBLOCK_BACKEND

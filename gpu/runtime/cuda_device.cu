@@ -24,7 +24,8 @@ std::string version_text(int version) {
 
 __global__ void fill_words(std::uint32_t* to, std::uint32_t word, std::size_t words) {
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < words; i += stride)
+  for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < words;
+       i += stride)
     to[i] = word;
 }
 
@@ -43,8 +44,8 @@ class CudaDevice final : public Device {
     facts.name = properties.name;
     facts.architecture = "sm_" + std::to_string(10 * properties.major + properties.minor);
     facts.driver = version_text(driver);
-    facts.compiler = "nvcc " + std::to_string(__CUDACC_VER_MAJOR__) + "." + std::to_string(__CUDACC_VER_MINOR__) +
-                     "." + std::to_string(__CUDACC_VER_BUILD__);
+    facts.compiler = "nvcc " + std::to_string(__CUDACC_VER_MAJOR__) + "." +
+                     std::to_string(__CUDACC_VER_MINOR__) + "." + std::to_string(__CUDACC_VER_BUILD__);
     facts.multiprocessors = properties.multiProcessorCount;
     facts.memory_bytes = properties.totalGlobalMem;
     return facts;
@@ -52,7 +53,8 @@ class CudaDevice final : public Device {
 
   void* allocate(const std::string& name, std::size_t bytes, std::size_t, std::size_t) override {
     void* memory = nullptr;  // cudaMalloc aligns to 256 bytes
-    check(cudaMalloc(&memory, bytes), "no memory for buffer '" + name + "' of " + std::to_string(bytes) + " bytes");
+    check(cudaMalloc(&memory, bytes),
+          "no memory for buffer '" + name + "' of " + std::to_string(bytes) + " bytes");
     return memory;
   }
   void release(void* memory) noexcept override { cudaFree(memory); }
@@ -65,8 +67,8 @@ class CudaDevice final : public Device {
   void fill(void* to, std::uint32_t word, std::size_t words) override {
     if (words == 0) return;
     const std::size_t blocks = (words + 255) / 256;
-    fill_words<<<static_cast<unsigned>(blocks < 4096 ? blocks : 4096), 256>>>(static_cast<std::uint32_t*>(to), word,
-                                                                              words);
+    fill_words<<<static_cast<unsigned>(blocks < 4096 ? blocks : 4096), 256>>>(static_cast<std::uint32_t*>(to),
+                                                                              word, words);
     check(cudaGetLastError(), "fill");
     check(cudaDeviceSynchronize(), "fill");
   }
@@ -81,15 +83,14 @@ class CudaDevice final : public Device {
 std::unique_ptr<Device> open_cuda_device(int number) {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error != cudaSuccess)
-    throw NoDevice(std::string("no CUDA device: ") + cudaGetErrorString(error));
+  if (error != cudaSuccess) throw NoDevice(std::string("no CUDA device: ") + cudaGetErrorString(error));
   if (number < 0 || number >= count)
     throw NoDevice("no CUDA device " + std::to_string(number) + ": the driver sees " + std::to_string(count));
   return std::make_unique<CudaDevice>(number);
 }
 
-void launch_on_cuda(const char* name, const void* function, const simt::LaunchShape& shape, LaunchContext& context,
-                    void** arguments) {
+void launch_on_cuda(const char* name, const void* function, const simt::LaunchShape& shape,
+                    LaunchContext& context, void** arguments) {
   const std::string what = std::string("launch of ") + name;
   int device = 0;
   check(cudaGetDevice(&device), what);
@@ -104,7 +105,8 @@ void launch_on_cuda(const char* name, const void* function, const simt::LaunchSh
   limits.threads = static_cast<std::uint64_t>(attributes.maxThreadsPerBlock);  // registers count too
   limits.shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlock);
   limits.shared_opt_in_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
-  limits.grid = {attribute(cudaDevAttrMaxGridDimX), attribute(cudaDevAttrMaxGridDimY), attribute(cudaDevAttrMaxGridDimZ)};
+  limits.grid = {attribute(cudaDevAttrMaxGridDimX), attribute(cudaDevAttrMaxGridDimY),
+                 attribute(cudaDevAttrMaxGridDimZ)};
   simt::LaunchShape opted = shape;
   opted.shared_opt_in = true;
   if (const auto reason = simt::refusal(opted, attributes.sharedSizeBytes, limits))
@@ -144,7 +146,11 @@ double CudaTimer::stop_us(const LaunchContext& context) {
   return 1e3 * milliseconds;
 }
 
-CudaStream::CudaStream() { check(cudaStreamCreate(reinterpret_cast<cudaStream_t*>(&stream_)), "cudaStreamCreate"); }
-CudaStream::~CudaStream() { cudaStreamDestroy(static_cast<cudaStream_t>(stream_)); }
+CudaStream::CudaStream() {
+  check(cudaStreamCreate(reinterpret_cast<cudaStream_t*>(&stream_)), "cudaStreamCreate");
+}
+CudaStream::~CudaStream() {
+  cudaStreamDestroy(static_cast<cudaStream_t>(stream_));
+}
 
 }  // namespace gaugeblock::gpu

@@ -30,7 +30,8 @@ class Device {
   virtual const char* backend() const = 0;  ///< "simt", "cuda"
   virtual DeviceFacts facts() const = 0;
 
-  /// Memory whose bytes `payload_offset` to `payload_offset + payload_bytes` kernels may touch. Aligned to 256 bytes.
+  /// Memory whose bytes `payload_offset` to `payload_offset + payload_bytes` kernels may touch. Aligned to
+  /// 256 bytes.
   virtual void* allocate(const std::string& name, std::size_t bytes, std::size_t payload_offset,
                          std::size_t payload_bytes) = 0;
   virtual void release(void* memory) noexcept = 0;
@@ -53,9 +54,9 @@ struct LaunchContext {
   explicit LaunchContext(Device& device_) : device(&device_) {}
 
   Device* device;
-  void* stream = nullptr;    ///< cuda: a cudaStream_t
-  bool wait = true;          ///< cuda: wait for each launch and report its errors at once; off for timing
-  simt::Options simt;        ///< simt: how to interpret
+  void* stream = nullptr;  ///< cuda: a cudaStream_t
+  bool wait = true;        ///< cuda: wait for each launch and report its errors at once; off for timing
+  simt::Options simt;      ///< simt: how to interpret
   std::vector<simt::LaunchRecord> launches;  ///< simt: one record a launch, in order
 
   /// All faults of all launches.

@@ -7,8 +7,8 @@
 namespace gaugeblock::gpu {
 namespace {
 
-// Wide enough that a tile's overhang or an index one row off lands in it. A multiple of 256 bytes keeps the payload
-// aligned.
+// Wide enough that a tile's overhang or an index one row off lands in it. A multiple of 256 bytes keeps the
+// payload aligned.
 constexpr std::int64_t guard_words = 256;
 
 }  // namespace
@@ -25,9 +25,13 @@ DeviceBuffer::DeviceBuffer(Device& device, std::int64_t count, std::string name,
   device.fill(whole_, marked_nan_bits, words);
 }
 
-DeviceBuffer::~DeviceBuffer() { free(); }
+DeviceBuffer::~DeviceBuffer() {
+  free();
+}
 
-DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept { *this = std::move(other); }
+DeviceBuffer::DeviceBuffer(DeviceBuffer&& other) noexcept {
+  *this = std::move(other);
+}
 
 DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
   if (this == &other) return *this;
@@ -75,12 +79,13 @@ void DeviceBuffer::fill_marked() {
 
 std::optional<std::string> DeviceBuffer::guard_damage() const {
   std::vector<float> band(static_cast<std::size_t>(before_ > after_ ? before_ : after_));
-  const auto check = [&](const float* begin, std::int64_t words, std::int64_t position) -> std::optional<std::string> {
+  const auto check = [&](const float* begin, std::int64_t words,
+                         std::int64_t position) -> std::optional<std::string> {
     device_->download(band.data(), begin, 4 * static_cast<std::size_t>(words));
     for (std::int64_t i = 0; i < words; ++i)
       if (std::bit_cast<std::uint32_t>(band[static_cast<std::size_t>(i)]) != marked_nan_bits)
-        return "the guard band of '" + name_ + "' was overwritten at element " + std::to_string(position + i) +
-               " of " + std::to_string(count_);
+        return "the guard band of '" + name_ + "' was overwritten at element " +
+               std::to_string(position + i) + " of " + std::to_string(count_);
     return std::nullopt;
   };
   if (auto damage = check(whole_, before_, -before_)) return damage;

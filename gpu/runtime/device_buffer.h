@@ -16,8 +16,8 @@ inline constexpr std::uint32_t marked_nan_bits = 0x7fc5a5a5;
 
 /// An owned array of `count` floats on a device. It and its guard bands start out as marked NaNs.
 ///
-/// The payload is aligned to 256 bytes, plus `offset` elements: an offset of 1 makes a buffer that 8- and 16-byte
-/// loads cannot take.
+/// The payload is aligned to 256 bytes, plus `offset` elements: an offset of 1 makes a buffer that 8- and
+/// 16-byte loads cannot take.
 class DeviceBuffer {
  public:
   DeviceBuffer(Device& device, std::int64_t count, std::string name, std::int64_t offset = 0);

@@ -17,8 +17,8 @@ namespace gaugeblock::gpu {
 
 /// Checks the shape, opts in to more than 48 KB of shared memory where needed, launches, and checks again.
 /// `arguments`: the addresses of the kernel's arguments.
-void launch_on_cuda(const char* name, const void* function, const simt::LaunchShape& shape, LaunchContext& context,
-                    void** arguments);
+void launch_on_cuda(const char* name, const void* function, const simt::LaunchShape& shape,
+                    LaunchContext& context, void** arguments);
 
 /// Refuses or fails as its record says.
 void finish_interpreted(LaunchContext& context, simt::LaunchRecord record);
@@ -37,12 +37,14 @@ Kernel<Parameters...> named_kernel(void (*function)(Parameters...), const char* 
 }
 
 /// Runs `kernel` on `grid` × `block` threads, with `dynamic_shared_bytes` of dynamic shared memory.
-/// Throws LaunchRefused when the shape is outside the device's limits, before anything runs; DeviceError when the
-/// launch or the kernel fails (with context.wait off, a failing kernel shows at the next synchronisation).
+/// Throws LaunchRefused when the shape is outside the device's limits, before anything runs; DeviceError when
+/// the launch or the kernel fails (with context.wait off, a failing kernel shows at the next
+/// synchronisation).
 template <class... Parameters, class... Arguments>
 void launch(const Kernel<Parameters...>& kernel, dim3 grid, dim3 block, std::size_t dynamic_shared_bytes,
             LaunchContext& context, const Arguments&... arguments) {
-  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "as many arguments as the kernel has parameters");
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments),
+                "as many arguments as the kernel has parameters");
   simt::LaunchShape shape;
   shape.grid = {grid.x, grid.y, grid.z};
   shape.block = {block.x, block.y, block.z};
@@ -51,13 +53,15 @@ void launch(const Kernel<Parameters...>& kernel, dim3 grid, dim3 block, std::siz
   const auto with_addresses = [&](Parameters... values) {
     std::array<void*, sizeof...(Parameters) + 1> addresses{
         const_cast<void*>(static_cast<const void*>(&values))..., nullptr};
-    launch_on_cuda(kernel.name, reinterpret_cast<const void*>(kernel.function), shape, context, addresses.data());
+    launch_on_cuda(kernel.name, reinterpret_cast<const void*>(kernel.function), shape, context,
+                   addresses.data());
   };
   with_addresses(static_cast<Parameters>(arguments)...);
 #else
   shape.shared_opt_in = true;
-  finish_interpreted(context, simt::interpret(kernel.name, shape, context.simt,
-                                              [&] { kernel.function(static_cast<Parameters>(arguments)...); }));
+  finish_interpreted(context, simt::interpret(kernel.name, shape, context.simt, [&] {
+                       kernel.function(static_cast<Parameters>(arguments)...);
+                     }));
 #endif
 }
 

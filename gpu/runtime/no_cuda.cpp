@@ -4,7 +4,9 @@
 namespace gaugeblock::gpu {
 
 std::unique_ptr<Device> open_cuda_device(int) {
-  throw NoDevice("no CUDA device: this build has no CUDA backend (no CUDA compiler was found, or GAUGEBLOCK_CUDA is off)");
+  throw NoDevice(
+      "no CUDA device: this build has no CUDA backend (no CUDA compiler was found, or GAUGEBLOCK_CUDA is "
+      "off)");
 }
 
 }  // namespace gaugeblock::gpu

@@ -27,8 +27,10 @@ class SimtDevice final : public Device {
   void* allocate(const std::string& name, std::size_t bytes, std::size_t payload_offset,
                  std::size_t payload_bytes) override {
     void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
-    if (memory == nullptr) throw DeviceError("no memory for buffer '" + name + "' of " + std::to_string(bytes) + " bytes");
-    simt::add_region(name, memory, bytes, static_cast<unsigned char*>(memory) + payload_offset, payload_bytes);
+    if (memory == nullptr)
+      throw DeviceError("no memory for buffer '" + name + "' of " + std::to_string(bytes) + " bytes");
+    simt::add_region(name, memory, bytes, static_cast<unsigned char*>(memory) + payload_offset,
+                     payload_bytes);
     return memory;
   }
 
@@ -42,7 +44,9 @@ class SimtDevice final : public Device {
     if (simt::Region* region = simt::find_region(to)) simt::mark_written(*region, to, bytes);
   }
 
-  void download(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void download(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
 
   void fill(void* to, std::uint32_t word, std::size_t words) override {
     auto* at = static_cast<std::uint32_t*>(to);

@@ -22,8 +22,12 @@ namespace {
 constexpr std::size_t stack_bytes = 64 * 1024;
 // A fault repeats at few places; more distinct places than this add nothing to a report.
 constexpr std::size_t max_reports = 64;
+// Full logs in a row after which a block counts as spinning: 50 million accesses of one thread.
+constexpr int max_drains = 200'000;
 
-Site site_of(const void* key) { return std::bit_cast<Site>(key); }
+Site site_of(const void* key) {
+  return std::bit_cast<Site>(key);
+}
 
 SourceLine source_line(const void* site) {
   if (site == nullptr) return {};
@@ -64,12 +68,18 @@ std::vector<int> lanes_of_mask(std::uint32_t mask, int warp_first) {
 
 const char* name_of(Operation operation) {
   switch (operation) {
-    case Operation::shuffle: return "a shuffle";
-    case Operation::ballot: return "__ballot_sync";
-    case Operation::any: return "__any_sync";
-    case Operation::all: return "__all_sync";
-    case Operation::sync_warp: return "__syncwarp";
-    default: return "__syncthreads";
+    case Operation::shuffle:
+      return "a shuffle";
+    case Operation::ballot:
+      return "__ballot_sync";
+    case Operation::any:
+      return "__any_sync";
+    case Operation::all:
+      return "__all_sync";
+    case Operation::sync_warp:
+      return "__syncwarp";
+    default:
+      return "__syncthreads";
   }
 }
 
@@ -97,7 +107,8 @@ std::optional<std::string> refusal(const LaunchShape& shape, std::uint64_t stati
       return std::string(what) + "." + axis[i] + " is " + std::to_string(size) + ", allowed are 1 to " +
              std::to_string(limit);
     };
-    if (shape.grid[i] < 1 || shape.grid[i] > limits.grid[i]) return named("grid", shape.grid[i], limits.grid[i]);
+    if (shape.grid[i] < 1 || shape.grid[i] > limits.grid[i])
+      return named("grid", shape.grid[i], limits.grid[i]);
     if (shape.block[i] < 1 || shape.block[i] > limits.block[i])
       return named("block", shape.block[i], limits.block[i]);
     threads *= shape.block[i];
@@ -107,8 +118,8 @@ std::optional<std::string> refusal(const LaunchShape& shape, std::uint64_t stati
   const std::uint64_t limit = shape.shared_opt_in ? limits.shared_opt_in_bytes : limits.shared_bytes;
   if (shape.dynamic_shared_bytes + static_shared_bytes > limit)
     return std::to_string(shape.dynamic_shared_bytes) + " bytes of dynamic and " +
-           std::to_string(static_shared_bytes) + " of static shared memory, allowed are " + std::to_string(limit) +
-           (shape.shared_opt_in ? "" : " without the opt-in");
+           std::to_string(static_shared_bytes) + " of static shared memory, allowed are " +
+           std::to_string(limit) + (shape.shared_opt_in ? "" : " without the opt-in");
   return std::nullopt;
 }
 
@@ -134,7 +145,8 @@ Engine::~Engine() {
 // ---------------------------------------------------------------------------------------------------------------
 // Fibers
 
-/// Unwinds the lane that met a fatal fault. The other lanes' stacks are dropped as they are: kernels own nothing.
+/// Unwinds the lane that met a fatal fault. The other lanes' stacks are dropped as they are: kernels own
+/// nothing.
 struct LaunchEnded {};
 
 struct Fiber {
@@ -172,7 +184,8 @@ Engine::Jump Engine::leave(bool exits) {
 Engine::Jump Engine::leave_for_scheduler([[maybe_unused]] bool exits) {
   Lane* self = lane_;
 #ifdef GAUGEBLOCK_SIMT_ASAN
-  __sanitizer_start_switch_fiber(exits ? nullptr : &self->fake_stack, scheduler_stack_, scheduler_stack_bytes_);
+  __sanitizer_start_switch_fiber(exits ? nullptr : &self->fake_stack, scheduler_stack_,
+                                 scheduler_stack_bytes_);
 #endif
   return {scheduler_, &self->context};
 }
@@ -201,7 +214,8 @@ void Engine::run_lane() {
     exception_ = std::current_exception();
     aborted_ = true;
   }
-  // The catch blocks are left by now: the list of caught exceptions belongs to the host thread, not to the fiber.
+  // The catch blocks are left by now: the list of caught exceptions belongs to the host thread, not to the
+  // fiber.
   const Jump jump = aborted_ ? leave_for_scheduler(true) : leave(true);
   boost::context::detail::jump_fcontext(jump.target, jump.keep);
   __builtin_unreachable();
@@ -301,7 +315,8 @@ LaunchRecord Engine::launch(const std::string& kernel, const LaunchShape& shape,
 
   record_.completed = completed;
   record_.static_shared_bytes = static_bytes_;
-  std::map<std::pair<SourceLine, std::uint64_t>, LineCost> lines;  // one place may have several static records
+  std::map<std::pair<SourceLine, std::uint64_t>, LineCost>
+      lines;  // one place may have several static records
   for (const LineCounter& counter : counters_) {
     if (counter.site == nullptr) continue;
     LineCost cost;
@@ -350,17 +365,27 @@ bool Engine::run_block() {
 #ifdef GAUGEBLOCK_SIMT_ASAN
     __asan_unpoison_memory_region(lane.stack, stack_bytes);  // frames of a launch that ended early
 #endif
-    // Stacks lie whole pages apart; without a shift of their own all lanes' frames would fall into the same few sets
-    // of the processor's first cache.
+    // Stacks lie whole pages apart; without a shift of their own all lanes' frames would fall into the same
+    // few sets of the processor's first cache.
     const std::size_t shift = static_cast<std::size_t>(i) * 5 % 64 * 64;
-    lane.context =
-        boost::context::detail::make_fcontext(lane.stack + stack_bytes - shift, stack_bytes - shift, &Fiber::main);
+    lane.context = boost::context::detail::make_fcontext(lane.stack + stack_bytes - shift,
+                                                         stack_bytes - shift, &Fiber::main);
     push_ready(lanes_[schedule_ == Schedule::reversed ? i : threads_ - 1 - i]);
   }
+  int drains = 0;
+  std::uint64_t events_before = 0;
   while (done_ < threads_) {
     if (ready_count_ == 0) {
       if (log_full_ == 0) {
         report_deadlock();
+        return false;
+      }
+      const std::uint64_t events =
+          record_.cost.barriers + record_.cost.exchanges + static_cast<std::uint64_t>(done_);
+      drains = events == events_before ? drains + 1 : 0;
+      events_before = events;
+      if (drains > max_drains) {
+        report_no_progress();
         return false;
       }
       drain_logs();
@@ -396,11 +421,13 @@ bool Engine::arrive(Operation operation, std::uint32_t mask, std::uint64_t value
   warp.source[in_warp] = static_cast<std::int8_t>(source);
 
   int at = 0;
-  while (at < warp.meetings && (warp.meeting[at].mask != mask || warp.meeting[at].operation != operation)) ++at;
+  while (at < warp.meetings && (warp.meeting[at].mask != mask || warp.meeting[at].operation != operation))
+    ++at;
   if (at == warp.meetings) {
     for (int other = 0; other < warp.meetings; ++other) {
       const Meeting& meeting = warp.meeting[other];
-      // The same lanes cannot all be at both. (Where masks differ, the lanes may still come one after the other.)
+      // The same lanes cannot all be at both. (Where masks differ, the lanes may still come one after the
+      // other.)
       if (meeting.mask == mask)
         fatal(ReportKind::divergent_exchange, site, &meeting.site, {lane.id},
               std::string("came to ") + name_of(operation) + " while lanes " +
@@ -524,11 +551,14 @@ void Engine::release_barrier(const Lane* running) {
     std::vector<int> here, there;
     Site other = barrier_site_;
     for (int i = 0; i < threads_; ++i)
-      if (waits_at_barrier(lanes_[i]) && key(lanes_[i].waits_at) != key(barrier_site_)) other = lanes_[i].waits_at;
+      if (waits_at_barrier(lanes_[i]) && key(lanes_[i].waits_at) != key(barrier_site_))
+        other = lanes_[i].waits_at;
     for (int i = 0; i < threads_; ++i) {
       if (!waits_at_barrier(lanes_[i])) continue;
-      if (key(lanes_[i].waits_at) == key(barrier_site_)) here.push_back(i);
-      else if (key(lanes_[i].waits_at) == key(other)) there.push_back(i);
+      if (key(lanes_[i].waits_at) == key(barrier_site_))
+        here.push_back(i);
+      else if (key(lanes_[i].waits_at) == key(other))
+        there.push_back(i);
     }
     Site at = other, against = barrier_site_;
     if (here.size() < there.size()) {
@@ -536,13 +566,18 @@ void Engine::release_barrier(const Lane* running) {
       std::swap(here, there);
     }
     fatal(ReportKind::barrier_divergence, at, &against, there,
-          "wait at a barrier here while " + std::to_string(here.size()) + " threads of the block wait in line " +
-              std::to_string(against.line()));
+          "wait at a barrier here while " + std::to_string(here.size()) +
+              " threads of the block wait in line " + std::to_string(against.line()));
   }
   switch (barrier_operation_) {
-    case Operation::sync_or: barrier_result_ = barrier_true_ > 0 ? 1 : 0; break;
-    case Operation::sync_and: barrier_result_ = barrier_true_ == at_barrier_ ? 1 : 0; break;
-    default: barrier_result_ = barrier_true_;
+    case Operation::sync_or:
+      barrier_result_ = barrier_true_ > 0 ? 1 : 0;
+      break;
+    case Operation::sync_and:
+      barrier_result_ = barrier_true_ == at_barrier_ ? 1 : 0;
+      break;
+    default:
+      barrier_result_ = barrier_true_;
   }
   at_barrier_ = 0;
   ++epoch_;
@@ -588,10 +623,26 @@ void Engine::report_deadlock() {
     const Site elsewhere = absent.waits_at;
     add_report(ReportKind::missing_lane, key(meeting.site), key(elsewhere), lanes_of_mask(missing, 32 * w),
                "lanes " + lane_ranges(lanes_of_mask(meeting.arrived, 32 * w)) + " wait for them at " +
-                   name_of(meeting.operation) + ", but they wait at " + name_of(absent.waits_for) + " in line " +
-                   std::to_string(elsewhere.line()));
+                   name_of(meeting.operation) + ", but they wait at " + name_of(absent.waits_for) +
+                   " in line " + std::to_string(elsewhere.line()));
     return;
   }
+}
+
+void Engine::report_no_progress() {
+  std::vector<int> lanes;
+  const void* site = nullptr;
+  for (int i = 0; i < threads_; ++i) {
+    const Lane& lane = lanes_[i];
+    if (lane.waits_for != Operation::log_full) continue;
+    lanes.push_back(i);
+    site =
+        lane.warp
+            ->log[static_cast<std::size_t>(Warp::log_rows - 1) * 32 + static_cast<std::size_t>(lane.in_warp)]
+            .site;
+  }
+  add_report(ReportKind::no_progress, site, nullptr, std::move(lanes),
+             "runs on without a barrier, a warp operation or an exit");
 }
 
 void Engine::drain_logs() {
@@ -630,7 +681,8 @@ void Engine::atomic_happened(const void* address) {
 // ---------------------------------------------------------------------------------------------------------------
 // Reports
 
-void Engine::add_report(ReportKind kind, Site site, const Site* other, std::vector<int> lanes, std::string message) {
+void Engine::add_report(ReportKind kind, Site site, const Site* other, std::vector<int> lanes,
+                        std::string message) {
   add_report(kind, key(site), other == nullptr ? nullptr : key(*other), std::move(lanes), std::move(message));
 }
 
@@ -661,7 +713,8 @@ void Engine::add_report(ReportKind kind, const void* site, const void* other, st
   report_sites_.emplace_back(site, other);
 }
 
-void Engine::fatal(ReportKind kind, Site site, const Site* other, std::vector<int> lanes, std::string message) {
+void Engine::fatal(ReportKind kind, Site site, const Site* other, std::vector<int> lanes,
+                   std::string message) {
   add_report(kind, site, other, std::move(lanes), std::move(message));
   throw LaunchEnded{};
 }

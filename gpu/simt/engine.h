@@ -1,14 +1,15 @@
 // The interpreter's machine: fibers, meeting points, and the record of who touched which word.
 //
-// Time. A block's barriers cut its execution into epochs, numbered through the launch; accesses of different epochs of
-// one block are ordered. Within an epoch only __syncwarp orders, so every lane counts its own __syncwarps (its clock)
-// and remembers, of every other lane of its warp, the clock up to which it has been ordered after it (a vector clock).
-// An access by lane a at clock c happens before what lane b does now if and only if seen[b][a] >= c.
+// Time. A block's barriers cut its execution into epochs, numbered through the launch; accesses of different
+// epochs of one block are ordered. Within an epoch only __syncwarp orders, so every lane counts its own
+// __syncwarps (its clock) and remembers, of every other lane of its warp, the clock up to which it has been
+// ordered after it (a vector clock). An access by lane a at clock c happens before what lane b does now if
+// and only if seen[b][a] >= c.
 //
-// Switching. A lane that has to wait picks its successor itself and jumps straight to it: one context switch for each
-// wait. Only when nobody can go on does it return to the scheduler's own context. The jump is inlined into the kernel:
-// a processor predicts the return of a function from where it was called, and a function that returns on another
-// fiber than the one that called it is mispredicted every time.
+// Switching. A lane that has to wait picks its successor itself and jumps straight to it: one context switch
+// for each wait. Only when nobody can go on does it return to the scheduler's own context. The jump is
+// inlined into the kernel: a processor predicts the return of a function from where it was called, and a
+// function that returns on another fiber than the one that called it is mispredicted every time.
 #pragma once
 
 #include <array>
@@ -34,11 +35,13 @@
 
 namespace gaugeblock::simt {
 
-/// A place in a kernel's source. The compiler makes one static object per place, so its address serves as a key.
+/// A place in a kernel's source. The compiler makes one static object per place, so its address serves as a
+/// key.
 using Site = std::source_location;
 
 inline const void* key(Site site) {
-  static_assert(sizeof(Site) == sizeof(const void*), "a Site holds the address of the compiler's static record");
+  static_assert(sizeof(Site) == sizeof(const void*),
+                "a Site holds the address of the compiler's static record");
   return std::bit_cast<const void*>(site);
 }
 
@@ -59,7 +62,18 @@ struct dim3 {
 
 /// What lanes wait for.
 enum class Operation : std::uint8_t {
-  none, shuffle, ballot, any, all, sync_warp, sync_threads, sync_count, sync_or, sync_and, log_full, exit
+  none,
+  shuffle,
+  ballot,
+  any,
+  all,
+  sync_warp,
+  sync_threads,
+  sync_count,
+  sync_or,
+  sync_and,
+  log_full,
+  exit
 };
 
 struct Warp;
@@ -93,7 +107,7 @@ struct LogEntry {
 
 struct Warp {
   static constexpr int log_rows = 256;
-  std::uint32_t live = 0;   // lanes that exist and have not exited
+  std::uint32_t live = 0;  // lanes that exist and have not exited
   std::uint32_t exists = 0;
   int meetings = 0;
   std::array<Meeting, 32> meeting;
@@ -129,7 +143,8 @@ class Engine {
     if (!arrive(operation, mask, value, source, site)) wait();
     return lane_->warp->result[static_cast<std::size_t>(lane_->in_warp)];
   }
-  /// Waits for the block; returns the number of threads with a true predicate, or their disjunction or conjunction.
+  /// Waits for the block; returns the number of threads with a true predicate, or their disjunction or
+  /// conjunction.
   [[gnu::always_inline]] int sync_threads(Operation operation, bool predicate, Site site) {
     if (!arrive_at_barrier(operation, predicate, site)) wait();
     return barrier_result_;
@@ -145,16 +160,20 @@ class Engine {
     const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - region->begin;
     if (offset >= region->bytes || offset + bytes > region->bytes) [[unlikely]]
       global_out_of_bounds(address, bytes, *region, site);
-    if (tracking_) track_global(address, pack_kind(bytes, Space::global, access), region, site);
-    else if (bytes > 4) check_alignment(address, bytes, site);
+    if (tracking_)
+      track_global(address, pack_kind(bytes, Space::global, access), region, site);
+    else if (bytes > 4)
+      check_alignment(address, bytes, site);
   }
   void access_shared(const void* address, unsigned bytes, Access access, const unsigned char* begin,
                      std::size_t array_bytes, Site site) {
     const std::size_t offset = static_cast<std::size_t>(static_cast<const unsigned char*>(address) - begin);
     if (offset >= array_bytes || offset + bytes > array_bytes) [[unlikely]]
       shared_out_of_bounds(address, bytes, begin, array_bytes, site);
-    if (tracking_) track_shared(address, pack_kind(bytes, Space::shared, access), site);
-    else if (bytes > 4) check_alignment(address, bytes, site);
+    if (tracking_)
+      track_shared(address, pack_kind(bytes, Space::shared, access), site);
+    else if (bytes > 4)
+      check_alignment(address, bytes, site);
   }
   /// An atomic on `address`: the place where blocks may order themselves.
   void atomic_happened(const void* address);
@@ -218,7 +237,9 @@ class Engine {
   bool run_block();
   void resume(Lane& lane);  // from the scheduler
   [[noreturn]] void run_lane();
-  void push_ready(Lane& lane) { ready_[ready_count_++] = static_cast<std::uint16_t>(lane.id); }
+  void push_ready(Lane& lane) {
+    ready_[ready_count_++] = static_cast<std::uint16_t>(lane.id);
+  }
   Lane* pop_ready();
   void release_mask(Warp& warp, std::uint32_t mask, const Lane* except);
   void complete(Warp& warp, Meeting meeting);
@@ -226,16 +247,21 @@ class Engine {
   void exit_lane();
   void drain_logs();
   void report_deadlock();
+  void report_no_progress();
 
   void add_report(ReportKind kind, Site site, const Site* other, std::vector<int> lanes, std::string message);
-  void add_report(ReportKind kind, const void* site, const void* other, std::vector<int> lanes, std::string message);
-  [[noreturn]] void fatal(ReportKind kind, Site site, const Site* other, std::vector<int> lanes, std::string message);
+  void add_report(ReportKind kind, const void* site, const void* other, std::vector<int> lanes,
+                  std::string message);
+  [[noreturn]] void fatal(ReportKind kind, Site site, const Site* other, std::vector<int> lanes,
+                          std::string message);
 
-  [[noreturn]] void global_out_of_bounds(const void* address, unsigned bytes, const Region& region, Site site);
+  [[noreturn]] void global_out_of_bounds(const void* address, unsigned bytes, const Region& region,
+                                         Site site);
   [[noreturn]] void shared_out_of_bounds(const void* address, unsigned bytes, const unsigned char* begin,
                                          std::size_t array_bytes, Site site);
   void check_alignment(const void* address, unsigned bytes, Site site) {
-    if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0) [[unlikely]] misaligned(address, bytes, site);
+    if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0) [[unlikely]]
+      misaligned(address, bytes, site);
   }
   [[noreturn]] void misaligned(const void* address, unsigned bytes, Site site);
   void track_global(const void* address, std::uint64_t kind, Region* region, Site site);
@@ -312,6 +338,8 @@ class Engine {
 
 /// The engine of the kernel that this host thread is interpreting.
 inline constinit thread_local Engine* current_engine = nullptr;
-inline Engine& engine() { return *current_engine; }
+inline Engine& engine() {
+  return *current_engine;
+}
 
 }  // namespace gaugeblock::simt

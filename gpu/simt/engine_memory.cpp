@@ -27,8 +27,8 @@ unsigned count_sectors(std::uint32_t mask, const std::uint64_t* address) {
   return static_cast<unsigned>(std::unique(sector.begin(), sector.begin() + count) - sector.begin());
 }
 
-/// Passes over the 32 banks that a request needs: the largest number of different words in one bank. Accesses of 8
-/// and 16 bytes are served a half and a quarter warp at a time.
+/// Passes over the 32 banks that a request needs: the largest number of different words in one bank. Accesses
+/// of 8 and 16 bytes are served a half and a quarter warp at a time.
 unsigned count_wavefronts(std::uint32_t mask, const std::uint64_t* address, unsigned bytes) {
   const unsigned together = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8;
   unsigned total = 0;
@@ -105,9 +105,12 @@ void Engine::global_out_of_bounds(const void* address, unsigned bytes, const Reg
     fatal(ReportKind::global_out_of_bounds, site, nullptr, {lane_->id}, "access through a null pointer");
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   std::string where;
-  if (at < region.begin) where = std::to_string(region.begin - at) + " bytes before";
-  else if (at >= region.begin + region.bytes) where = std::to_string(at - region.begin - region.bytes) + " bytes past";
-  else where = "across the end of";
+  if (at < region.begin)
+    where = std::to_string(region.begin - at) + " bytes before";
+  else if (at >= region.begin + region.bytes)
+    where = std::to_string(at - region.begin - region.bytes) + " bytes past";
+  else
+    where = "across the end of";
   const bool in_guard = at - region.whole_begin < region.whole_bytes;
   fatal(ReportKind::global_out_of_bounds, site, nullptr, {lane_->id},
         "access of " + std::to_string(bytes) + " bytes " + where + " buffer '" + region.name + "' of " +
@@ -125,7 +128,8 @@ void Engine::shared_out_of_bounds(const void* address, unsigned bytes, const uns
 void Engine::misaligned(const void* address, unsigned bytes, Site site) {
   fatal(ReportKind::misaligned_access, site, nullptr, {lane_->id},
         "access of " + std::to_string(bytes) + " bytes at an address " +
-            std::to_string(reinterpret_cast<std::uintptr_t>(address) % bytes) + " bytes past a multiple of it");
+            std::to_string(reinterpret_cast<std::uintptr_t>(address) % bytes) +
+            " bytes past a multiple of it");
 }
 
 // ---------------------------------------------------------------------------------------------------------------
@@ -143,16 +147,18 @@ bool Engine::ordered_after_block(std::uint32_t epoch, int thread) const {
   const auto found = acquired_.find(*(next - 1));
   if (found == acquired_.end()) return false;
   const Acquired& acquired = found->second;
-  const bool released = epoch < acquired.fence_epoch ||
-                        (epoch == acquired.fence_epoch && thread == acquired.releasing_thread);
+  const bool released =
+      epoch < acquired.fence_epoch || (epoch == acquired.fence_epoch && thread == acquired.releasing_thread);
   return released && (acquired.epoch < epoch_ || acquired.thread == lane_->id);
 }
 
-void Engine::report_race(const Cell& cell, bool other_writes, bool between_blocks, Access access, const void* site,
-                         Space space) {
+void Engine::report_race(const Cell& cell, bool other_writes, bool between_blocks, Access access,
+                         const void* site, Space space) {
   const void* other = other_writes ? cell.write_site : cell.read_site;
   const auto line = std::to_string(std::bit_cast<Site>(other).line());
-  std::string message = access == Access::load ? "reads" : access == Access::store ? "writes" : "atomically updates";
+  std::string message = access == Access::load    ? "reads"
+                        : access == Access::store ? "writes"
+                                                  : "atomically updates";
   message += " a word that ";
   if (between_blocks) {
     message += "another block";
@@ -213,12 +219,12 @@ template <Space space>
         cell.read_mask |= bit;
         cell.read_site = site;
       } else {
-        // Readers that happened before this read need not be remembered: what is ordered after it is ordered after
-        // them. Otherwise the smallest clock is kept, which can hide a race but never invent one.
+        // Readers that happened before this read need not be remembered: what is ordered after it is ordered
+        // after them. Otherwise the smallest clock is kept, which can hide a race but never invent one.
         bool all_before = true;
         for (std::uint32_t others = cell.read_mask & ~bit; others != 0; others &= others - 1)
-          all_before = all_before && ordered_after_lane(cell.read_clock,
-                                                        static_cast<int>(warp * 32) + std::countr_zero(others));
+          all_before = all_before && ordered_after_lane(cell.read_clock, static_cast<int>(warp * 32) +
+                                                                             std::countr_zero(others));
         cell.read_mask = all_before ? bit : cell.read_mask | bit;
         cell.read_clock = all_before ? lane_->clock : std::min(cell.read_clock, lane_->clock);
         cell.read_site = site;
@@ -321,8 +327,9 @@ void Engine::track_shared(const void* address, std::uint64_t kind, Site site) {
 // ---------------------------------------------------------------------------------------------------------------
 // Costs
 //
-// The n-th execution of a source line by each lane, counted since the warp last came together, is one request. That
-// is what a GPU does where the lanes run in step, and the most that can be known where they do not.
+// The n-th execution of a source line by each lane, counted since the warp last came together, is one
+// request. That is what a GPU does where the lanes run in step, and the most that can be known where they do
+// not.
 
 void Engine::flush(Warp& warp) {
   int rows = 0;
@@ -380,7 +387,7 @@ void Engine::flush_ungrouped(Warp& warp, int first_row) {
       }
       hint = at + 1;
       Chain& chain = chains[at];
-      const std::uint32_t next = chain.lane != i         ? chain.first
+      const std::uint32_t next = chain.lane != i        ? chain.first
                                  : chain.cursor == none ? none
                                                         : groups_[chain.cursor].next;
       std::uint32_t group = next;
@@ -391,8 +398,10 @@ void Engine::flush_ungrouped(Warp& warp, int first_row) {
         groups_.back().kind = kind;
         groups_.back().mask = 0;
         groups_.back().next = none;
-        if (chain.lane != i) chain.first = group;
-        else groups_[chain.cursor].next = group;
+        if (chain.lane != i)
+          chain.first = group;
+        else
+          groups_[chain.cursor].next = group;
       }
       chain.lane = i;
       chain.cursor = group;
@@ -403,7 +412,8 @@ void Engine::flush_ungrouped(Warp& warp, int first_row) {
   for (const Group& group : groups_) count_request(group.kind, group.site, group.mask, group.address.data());
 }
 
-void Engine::count_request(std::uint64_t kind, const void* site, std::uint32_t mask, const std::uint64_t* address) {
+void Engine::count_request(std::uint64_t kind, const void* site, std::uint32_t mask,
+                           const std::uint64_t* address) {
   LineCounter& count = counter(site, kind);
   ++count.requests;
   if ((kind >> 56 & 0xf) == std::uint64_t(Space::shared))
@@ -415,7 +425,8 @@ void Engine::count_request(std::uint64_t kind, const void* site, std::uint32_t m
 Engine::LineCounter& Engine::counter(const void* site, std::uint64_t kind) {
   if (2 * counters_used_ >= counters_.size()) grow_counters();
   const std::size_t mask = counters_.size() - 1;
-  std::size_t at = ((reinterpret_cast<std::uintptr_t>(site) >> 3) ^ (kind >> 50)) * 0x9e3779b97f4a7c15 >> 32 & mask;
+  std::size_t at =
+      ((reinterpret_cast<std::uintptr_t>(site) >> 3) ^ (kind >> 50)) * 0x9e3779b97f4a7c15 >> 32 & mask;
   while (counters_[at].site != nullptr && (counters_[at].site != site || counters_[at].kind != kind))
     at = (at + 1) & mask;
   if (counters_[at].site == nullptr) {
@@ -427,7 +438,8 @@ Engine::LineCounter& Engine::counter(const void* site, std::uint64_t kind) {
 }
 
 void Engine::grow_counters() {
-  const std::vector<LineCounter> old = std::exchange(counters_, std::vector<LineCounter>(2 * counters_.size()));
+  const std::vector<LineCounter> old =
+      std::exchange(counters_, std::vector<LineCounter>(2 * counters_.size()));
   counters_used_ = 0;
   for (const LineCounter& entry : old)
     if (entry.site != nullptr) counter(entry.site, entry.kind) = entry;

@@ -1,4 +1,5 @@
-// What a kernel sees when a C++ compiler reads it: CUDA's names, on top of the interpreter. Included by simt.h only.
+// What a kernel sees when a C++ compiler reads it: CUDA's names, on top of the interpreter. Included by
+// simt.h only.
 #pragma once
 
 #include <bit>
@@ -15,12 +16,24 @@
 namespace gaugeblock::simt {
 inline namespace simt_backend {
 
-struct alignas(8) float2 { float x, y; };
-struct alignas(16) float4 { float x, y, z, w; };
-struct alignas(8) int2 { int x, y; };
-struct alignas(16) int4 { int x, y, z, w; };
-inline float2 make_float2(float x, float y) { return {x, y}; }
-inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(8) int2 {
+  int x, y;
+};
+struct alignas(16) int4 {
+  int x, y, z, w;
+};
+inline float2 make_float2(float x, float y) {
+  return {x, y};
+}
+inline float4 make_float4(float x, float y, float z, float w) {
+  return {x, y, z, w};
+}
 
 // --- accessors ---
 
@@ -151,7 +164,8 @@ class Shared : public Accessor<T, SharedBounds> {
     const auto* address = reinterpret_cast<const unsigned char*>(begin);
     const std::size_t offset = static_cast<std::size_t>(address - this->bounds_.begin);
     const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
-    if (offset > this->bounds_.bytes || offset + bytes > this->bounds_.bytes) return Shared(begin, this->bounds_);
+    if (offset > this->bounds_.bytes || offset + bytes > this->bounds_.bytes)
+      return Shared(begin, this->bounds_);
     return Shared(begin, SharedBounds{address, bytes});
   }
 
@@ -201,7 +215,9 @@ inline int __syncthreads_and(int predicate, Site site = Site::current()) {
 inline void __syncwarp(unsigned mask = 0xffffffffU, Site site = Site::current()) {
   engine().exchange(Operation::sync_warp, mask, 0, 0, site);
 }
-inline void __threadfence() { engine().thread_fence(); }
+inline void __threadfence() {
+  engine().thread_fence();
+}
 inline void __threadfence_block() {}
 
 // --- shuffles: `width` lanes form a segment of its own ---
@@ -210,7 +226,8 @@ template <class T>
 T shuffle(unsigned mask, T value, int source, Site site) {
   static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "a number of 4 or 8 bytes");
   using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  const std::uint64_t result = engine().exchange(Operation::shuffle, mask, std::bit_cast<Bits>(value), source, site);
+  const std::uint64_t result =
+      engine().exchange(Operation::shuffle, mask, std::bit_cast<Bits>(value), source, site);
   return std::bit_cast<T>(static_cast<Bits>(result));
 }
 template <class T>
@@ -262,42 +279,57 @@ T atomic_update(const AtomicOperand<T, Bounds>& operand, Site site, Update updat
   return old;
 }
 template <class T, class Bounds>
-T atomicAdd(const AtomicOperand<T, Bounds>& operand, std::type_identity_t<T> value, Site site = Site::current()) {
+T atomicAdd(const AtomicOperand<T, Bounds>& operand, std::type_identity_t<T> value,
+            Site site = Site::current()) {
   return atomic_update(operand, site, [&](T old) { return static_cast<T>(old + value); });
 }
 template <class T, class Bounds>
-T atomicMax(const AtomicOperand<T, Bounds>& operand, std::type_identity_t<T> value, Site site = Site::current()) {
+T atomicMax(const AtomicOperand<T, Bounds>& operand, std::type_identity_t<T> value,
+            Site site = Site::current()) {
   static_assert(std::is_integral_v<T>, "CUDA has no atomicMax of floating-point numbers");
   return atomic_update(operand, site, [&](T old) { return old < value ? value : old; });
 }
 template <class T, class Bounds>
-T atomicCAS(const AtomicOperand<T, Bounds>& operand, std::type_identity_t<T> compare, std::type_identity_t<T> value,
-            Site site = Site::current()) {
+T atomicCAS(const AtomicOperand<T, Bounds>& operand, std::type_identity_t<T> compare,
+            std::type_identity_t<T> value, Site site = Site::current()) {
   static_assert(std::is_integral_v<T>, "atomicCAS compares integers");
   return atomic_update(operand, site, [&](T old) { return old == compare ? value : old; });
 }
 template <class T, class Bounds>
-T atomicExch(const AtomicOperand<T, Bounds>& operand, std::type_identity_t<T> value, Site site = Site::current()) {
+T atomicExch(const AtomicOperand<T, Bounds>& operand, std::type_identity_t<T> value,
+             Site site = Site::current()) {
   return atomic_update(operand, site, [&](T) { return value; });
 }
 
 // --- arithmetic that C++ lacks or that CUDA names otherwise ---
 
-inline float rsqrtf(float x) { return 1.0F / std::sqrt(x); }
-inline float fast_exp(float x) { return std::exp(x); }
-inline float __fdividef(float x, float y) { return x / y; }
-inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
-inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
-inline int __popc(unsigned x) { return std::popcount(x); }
-inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
+inline float rsqrtf(float x) {
+  return 1.0F / std::sqrt(x);
+}
+inline float fast_exp(float x) {
+  return std::exp(x);
+}
+inline float __fdividef(float x, float y) {
+  return x / y;
+}
+inline unsigned __float_as_uint(float x) {
+  return std::bit_cast<unsigned>(x);
+}
+inline float __uint_as_float(unsigned x) {
+  return std::bit_cast<float>(x);
+}
+inline int __popc(unsigned x) {
+  return std::popcount(x);
+}
+inline int __ffs(int x) {
+  return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1;
+}
 template <class T>
-  requires std::is_arithmetic_v<T>
-T min(T a, T b) {
+requires std::is_arithmetic_v<T> T min(T a, T b) {
   return b < a ? b : a;
 }
 template <class T>
-  requires std::is_arithmetic_v<T>
-T max(T a, T b) {
+requires std::is_arithmetic_v<T> T max(T a, T b) {
   return a < b ? b : a;
 }
 
@@ -305,17 +337,10 @@ T max(T a, T b) {
 }  // namespace gaugeblock::simt
 
 // CUDA has these in the global namespace.
-using gaugeblock::simt::dim3;
-using gaugeblock::simt::float2;
-using gaugeblock::simt::float4;
-using gaugeblock::simt::int2;
-using gaugeblock::simt::int4;
-using gaugeblock::simt::make_float2;
-using gaugeblock::simt::make_float4;
+using gaugeblock::simt::__activemask;
 using gaugeblock::simt::__all_sync;
 using gaugeblock::simt::__any_sync;
 using gaugeblock::simt::__ballot_sync;
-using gaugeblock::simt::__activemask;
 using gaugeblock::simt::__fdividef;
 using gaugeblock::simt::__ffs;
 using gaugeblock::simt::__float_as_uint;
@@ -336,6 +361,13 @@ using gaugeblock::simt::atomicAdd;
 using gaugeblock::simt::atomicCAS;
 using gaugeblock::simt::atomicExch;
 using gaugeblock::simt::atomicMax;
+using gaugeblock::simt::dim3;
+using gaugeblock::simt::float2;
+using gaugeblock::simt::float4;
+using gaugeblock::simt::int2;
+using gaugeblock::simt::int4;
+using gaugeblock::simt::make_float2;
+using gaugeblock::simt::make_float4;
 using gaugeblock::simt::max;
 using gaugeblock::simt::min;
 using gaugeblock::simt::rsqrtf;

@@ -23,7 +23,8 @@ Registry& registry() {
 
 }  // namespace
 
-Region* add_region(std::string name, void* whole_begin, std::size_t whole_bytes, void* begin, std::size_t bytes) {
+Region* add_region(std::string name, void* whole_begin, std::size_t whole_bytes, void* begin,
+                   std::size_t bytes) {
   auto region = std::make_unique<Region>();
   region->name = std::move(name);
   region->begin = reinterpret_cast<std::uintptr_t>(begin);
@@ -62,8 +63,8 @@ void mark_unwritten(Region& region, const void* begin, std::size_t bytes) {
   const std::uintptr_t first = std::max(from, region.begin);
   const std::uintptr_t end = std::min(from + bytes, region.begin + region.bytes);
   if (first >= end) return;
-  std::fill_n(region.written.begin() + static_cast<std::ptrdiff_t>((first - region.begin) / 4), (end - first + 3) / 4,
-              std::uint8_t{0});
+  std::fill_n(region.written.begin() + static_cast<std::ptrdiff_t>((first - region.begin) / 4),
+              (end - first + 3) / 4, std::uint8_t{0});
 }
 
 }  // namespace gaugeblock::simt

@@ -1,4 +1,5 @@
-// What the interpreter knows about memory: which buffers exist, which words were written, who touched each word last.
+// What the interpreter knows about memory: which buffers exist, which words were written, who touched each
+// word last.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,8 @@
 
 namespace gaugeblock::simt {
 
-/// History of one 4-byte word within one launch: its last write, and the reads since that a write could race with.
-/// Epoch 0 means never. The meaning of clocks and epochs: engine.h.
+/// History of one 4-byte word within one launch: its last write, and the reads since that a write could race
+/// with. Epoch 0 means never. The meaning of clocks and epochs: engine.h.
 struct Cell {
   const void* write_site = nullptr;
   const void* read_site = nullptr;
@@ -22,11 +23,11 @@ struct Cell {
   std::uint16_t read_warp = 0;     ///< warp index, with the flags below
 
   static constexpr std::uint16_t thread_mask = 0x03ff;
-  static constexpr std::uint16_t atomic = 0x8000;                ///< write_thread: the last write was atomic
+  static constexpr std::uint16_t atomic = 0x8000;  ///< write_thread: the last write was atomic
   static constexpr std::uint16_t atomic_in_several_warps = 0x4000;  ///< write_thread: and not the only one
   static constexpr std::uint16_t warp_mask = 0x003f;
   static constexpr std::uint16_t read_by_several_warps = 0x4000;  ///< read_warp
-  static constexpr std::uint16_t read_by_other_blocks = 0x8000;   ///< read_warp: earlier blocks of this launch
+  static constexpr std::uint16_t read_by_other_blocks = 0x8000;  ///< read_warp: earlier blocks of this launch
 };
 
 /// One device buffer. Only `begin` to `begin + bytes` may be touched by a kernel; the rest is guard bands.
@@ -43,7 +44,8 @@ struct Region {
 
 /// Makes a buffer known. `begin` is a multiple of 4. The region stays where it is until it is removed.
 /// Safe from several host threads; a buffer itself belongs to one host thread at a time.
-Region* add_region(std::string name, void* whole_begin, std::size_t whole_bytes, void* begin, std::size_t bytes);
+Region* add_region(std::string name, void* whole_begin, std::size_t whole_bytes, void* begin,
+                   std::size_t bytes);
 void remove_region(Region* region);
 
 /// The buffer whose payload or guard bands hold `address`, or null.

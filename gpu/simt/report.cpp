@@ -6,21 +6,38 @@ namespace gaugeblock::simt {
 
 const char* name_of(ReportKind kind) {
   switch (kind) {
-    case ReportKind::barrier_divergence: return "barrier_divergence";
-    case ReportKind::missing_lane: return "missing_lane";
-    case ReportKind::divergent_exchange: return "divergent_exchange";
-    case ReportKind::lane_outside_own_mask: return "lane_outside_own_mask";
-    case ReportKind::shuffle_source_outside_mask: return "shuffle_source_outside_mask";
-    case ReportKind::shared_race: return "shared_race";
-    case ReportKind::global_race: return "global_race";
-    case ReportKind::global_race_between_blocks: return "global_race_between_blocks";
-    case ReportKind::uninitialized_shared: return "uninitialized_shared";
-    case ReportKind::uninitialized_global: return "uninitialized_global";
-    case ReportKind::shared_out_of_bounds: return "shared_out_of_bounds";
-    case ReportKind::global_out_of_bounds: return "global_out_of_bounds";
-    case ReportKind::unknown_memory: return "unknown_memory";
-    case ReportKind::misaligned_access: return "misaligned_access";
-    case ReportKind::launch_refused: return "launch_refused";
+    case ReportKind::barrier_divergence:
+      return "barrier_divergence";
+    case ReportKind::missing_lane:
+      return "missing_lane";
+    case ReportKind::divergent_exchange:
+      return "divergent_exchange";
+    case ReportKind::lane_outside_own_mask:
+      return "lane_outside_own_mask";
+    case ReportKind::shuffle_source_outside_mask:
+      return "shuffle_source_outside_mask";
+    case ReportKind::shared_race:
+      return "shared_race";
+    case ReportKind::global_race:
+      return "global_race";
+    case ReportKind::global_race_between_blocks:
+      return "global_race_between_blocks";
+    case ReportKind::uninitialized_shared:
+      return "uninitialized_shared";
+    case ReportKind::uninitialized_global:
+      return "uninitialized_global";
+    case ReportKind::shared_out_of_bounds:
+      return "shared_out_of_bounds";
+    case ReportKind::global_out_of_bounds:
+      return "global_out_of_bounds";
+    case ReportKind::unknown_memory:
+      return "unknown_memory";
+    case ReportKind::misaligned_access:
+      return "misaligned_access";
+    case ReportKind::no_progress:
+      return "no_progress";
+    case ReportKind::launch_refused:
+      return "launch_refused";
   }
   return "unknown";
 }
@@ -32,8 +49,10 @@ bool is_fatal(ReportKind kind) {
     case ReportKind::global_race:
     case ReportKind::global_race_between_blocks:
     case ReportKind::uninitialized_shared:
-    case ReportKind::uninitialized_global: return false;
-    default: return true;
+    case ReportKind::uninitialized_global:
+      return false;
+    default:
+      return true;
   }
 }
 

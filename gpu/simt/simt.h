@@ -1,7 +1,7 @@
 // One kernel source, two compilers.
 //
-// nvcc sees plain CUDA: the accessors below are pointers, and cost nothing. A C++ compiler sees an interpreter: the
-// same names, run on the CPU by interpreter.h, every access watched.
+// nvcc sees plain CUDA: the accessors below are pointers, and cost nothing. A C++ compiler sees an
+// interpreter: the same names, run on the CPU by interpreter.h, every access watched.
 //
 // A kernel follows four rules, all of them legal CUDA:
 // - It touches memory through accessors only, made on its first lines:
@@ -10,9 +10,10 @@
 //       const simt::Global<float> y(y_);
 //   (`__restrict__` works on parameters only.) Elements are 4, 8 or 16 bytes wide.
 // - Shared memory is declared with GAUGEBLOCK_STATIC_SHARED or GAUGEBLOCK_DYNAMIC_SHARED.
-// - An element is loaded into a variable of its own type, not `auto`: on the CPU, x[i] is a reference that remembers
+// - An element is loaded into a variable of its own type, not `auto`: on the CPU, x[i] is a reference that
+// remembers
 //   the source line.
-// - Loads of wider words are simt::load_vector<float4>(x, i) and simt::store_vector(y, i, value), i in elements of x.
+// - Wider words are simt::load_vector<float4>(x, i) and simt::store_vector(y, i, value), i in elements of x.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -26,11 +27,11 @@
 #include <cstddef>
 
 /// `count` elements of shared memory that the block owns, under the name `name`.
-#define GAUGEBLOCK_STATIC_SHARED(T, name, count)       \
+#define GAUGEBLOCK_STATIC_SHARED(T, name, count)      \
   __shared__ __align__(16) T name##_storage[(count)]; \
   const ::gaugeblock::simt::Shared<T> name(name##_storage)
 /// The launch's dynamic shared memory as an array of T.
-#define GAUGEBLOCK_DYNAMIC_SHARED(T, name)                                        \
+#define GAUGEBLOCK_DYNAMIC_SHARED(T, name)                                   \
   extern __shared__ __align__(16) unsigned char gaugeblock_dynamic_shared[]; \
   const ::gaugeblock::simt::Shared<T> name(reinterpret_cast<T*>(gaugeblock_dynamic_shared))
 /// Before a loop: unroll it.

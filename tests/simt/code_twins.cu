@@ -1,5 +1,5 @@
-// One kernel twice: with the accessors, and with raw pointers when RAW_POINTERS is defined. compare_code.py compiles
-// both and compares the machine code byte by byte.
+// One kernel twice: with the accessors, and with raw pointers when RAW_POINTERS is defined. compare_code.py
+// compiles both and compares the machine code byte by byte.
 #include <cstdint>
 
 #if defined(RAW_POINTERS)

@@ -71,7 +71,8 @@ TEST(SharedRace, AWriteAfterARead) {
   for (const simt::Options& options : all_schedules()) {
     const auto record = interpret(threads(32), options, kernel(false));
     ASSERT_FALSE(record.reports.empty());
-    for (const auto& report : record.reports) EXPECT_EQ(report.kind, ReportKind::shared_race) << report.text();
+    for (const auto& report : record.reports)
+      EXPECT_EQ(report.kind, ReportKind::shared_race) << report.text();
   }
   expect_clean(threads(32), kernel(true));
 }
@@ -105,8 +106,10 @@ TEST(SharedRace, AtomicsDoNotRaceWithEachOther) {
       GAUGEBLOCK_STATIC_SHARED(float, sum, 1);
       if (threadIdx.x == 0) sum[0] = 0;
       __syncthreads();
-      if (atomic) atomicAdd(&sum[0], 1.0F);
-      else sum[0] += 1.0F;
+      if (atomic)
+        atomicAdd(&sum[0], 1.0F);
+      else
+        sum[0] += 1.0F;
       __syncthreads();
       if (threadIdx.x == 0) out[0] = sum[0];
     };
@@ -237,8 +240,10 @@ TEST(OutOfBounds, Shared) {
       return [dynamic, last] {
         GAUGEBLOCK_STATIC_SHARED(float, fixed, 4);
         GAUGEBLOCK_DYNAMIC_SHARED(float, sized);
-        if (dynamic) sized[last] = 1;
-        else fixed[last] = 1;
+        if (dynamic)
+          sized[last] = 1;
+        else
+          fixed[last] = 1;
       };
     };
     const auto report = expect_fault(ReportKind::shared_out_of_bounds, threads(1, 1, 16), kernel(4));
@@ -379,6 +384,27 @@ TEST(Tracking, LongRunsWithoutMeetings) {
     EXPECT_EQ(record.cost.global_requests, 2 * 1000U + 2U);
     EXPECT_EQ(record.cost.global_sectors, 4 * (2 * 1000U + 2U));
   }
+}
+
+// A thread that waits for a word until another thread writes it: legal when that one comes, reported when
+// not.
+TEST(NoProgress, ASpinningThread) {
+  gpu::DeviceBuffer flag = counting(1, "flag");
+  const auto kernel = [&](bool set) {
+    return [&, set] {
+      const simt::Global<int> word(reinterpret_cast<int*>(flag.data()));
+      if (threadIdx.x == 1 && set) atomicExch(&word[0], 1);
+      if (threadIdx.x == 0)
+        while (atomicAdd(&word[0], 0) == 0) {
+        }
+    };
+  };
+  const auto record = interpret(threads(2), {}, kernel(false));
+  ASSERT_EQ(record.reports.size(), 1U) << texts(record);
+  EXPECT_EQ(record.reports[0].kind, ReportKind::no_progress);
+  EXPECT_EQ(record.reports[0].lanes, std::vector<int>{0});
+  EXPECT_FALSE(record.completed);
+  expect_clean(threads(2), kernel(true));
 }
 
 // Campaigns interpret in several host threads at once.

@@ -142,7 +142,8 @@ TEST(DivergentExchange, AVoteAgainstAShuffle) {
   });
 }
 
-// Each half on its own is a warp operation of its own; so are halves that come in another order than they left.
+// Each half on its own is a warp operation of its own; so are halves that come in another order than they
+// left.
 TEST(DivergentExchange, DisjointMasksDoNotMeet) {
   expect_clean(threads(32), [] {
     if (threadIdx.x < 16) {

@@ -22,7 +22,8 @@ inline std::vector<simt::Options> all_schedules() {
 }
 
 /// A buffer of `count` floats 0, 1, 2, …
-inline gpu::DeviceBuffer counting(std::int64_t count, const std::string& name = "x", std::int64_t offset = 0) {
+inline gpu::DeviceBuffer counting(std::int64_t count, const std::string& name = "x",
+                                  std::int64_t offset = 0) {
   gpu::DeviceBuffer buffer(gpu::simt_device(), count, name, offset);
   std::vector<float> values(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
@@ -40,7 +41,8 @@ simt::LaunchRecord interpret(const simt::LaunchShape& shape, const simt::Options
   return simt::interpret("kernel", shape, options, body);
 }
 
-inline simt::LaunchShape threads(std::uint32_t count, std::uint32_t blocks = 1, std::uint64_t dynamic_bytes = 0) {
+inline simt::LaunchShape threads(std::uint32_t count, std::uint32_t blocks = 1,
+                                 std::uint64_t dynamic_bytes = 0) {
   simt::LaunchShape shape;
   shape.grid = {blocks, 1, 1};
   shape.block = {count, 1, 1};

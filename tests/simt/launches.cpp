@@ -172,8 +172,8 @@ TEST(Cost, WavefrontsOfSharedMemory) {
   EXPECT_EQ(wavefronts(8, 1), 8);
   EXPECT_EQ(wavefronts(32, 1), 32);
   EXPECT_EQ(wavefronts(33, 1), 1);
-  EXPECT_EQ(wavefronts(2, 2), 2);   // 256 bytes: two half warps
-  EXPECT_EQ(wavefronts(4, 4), 4);   // 512 bytes: four quarter warps
+  EXPECT_EQ(wavefronts(2, 2), 2);  // 256 bytes: two half warps
+  EXPECT_EQ(wavefronts(4, 4), 4);  // 512 bytes: four quarter warps
   EXPECT_EQ(wavefronts(32, 4), 32);
   // One word read by all: one wavefront.
   const auto record = interpret(threads(32, 1, 4), {}, [] {

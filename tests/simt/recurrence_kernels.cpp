@@ -5,16 +5,26 @@
 // a bounded number of times errs by at most a small multiple of (T + K) u Σ |terms|.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <ostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "gaugeblock/gpu/recurrence/kernels.h"
 #include "gaugeblock/gpu/runtime/device_buffer.h"
+
+// What the name of a parameterised test shows.
+namespace gaugeblock::gpu {
+void PrintTo(const RecurrenceKernel& kernel, std::ostream* out) {
+  *out << kernel.name;
+}
+}  // namespace gaugeblock::gpu
 
 namespace {
 
@@ -198,13 +208,14 @@ struct Problem {
               sum_size += std::abs(qi) * size[i];
             }
             const double error = std::abs(y.values[step * V + j] - sum);
-            ASSERT_TRUE(error <= factor * sum_size)
-                << "y[" << b << "," << t << "," << h << "," << j << "] = " << y.values[step * V + j] << ", not " << sum;
+            ASSERT_TRUE(error <= factor * sum_size) << "y[" << b << "," << t << "," << h << "," << j
+                                                    << "] = " << y.values[step * V + j] << ", not " << sum;
           }
           for (Index i = 0; i < K; ++i) {
             const float actual = final_state.values[((b * H + h) * K + i) * V + j];
             ASSERT_TRUE(std::abs(actual - state[i]) <= factor * size[i])
-                << "final_state[" << b << "," << h << "," << i << "," << j << "] = " << actual << ", not " << state[i];
+                << "final_state[" << b << "," << h << "," << i << "," << j << "] = " << actual << ", not "
+                << state[i];
           }
         }
   }
@@ -212,9 +223,10 @@ struct Problem {
 
 /// One kernel on one problem under one schedule. False when the kernel declines.
 bool run(const gpu::RecurrenceKernel& kernel, Problem& problem, simt::Schedule schedule) {
-  SCOPED_TRACE(kernel.name + " B=" + std::to_string(problem.sizes.B) + " T=" + std::to_string(problem.sizes.T) +
-               " H=" + std::to_string(problem.sizes.H) + " K=" + std::to_string(problem.sizes.K) +
-               " V=" + std::to_string(problem.sizes.V) + " schedule " + std::to_string(static_cast<int>(schedule)));
+  SCOPED_TRACE(kernel.name + " B=" + std::to_string(problem.sizes.B) +
+               " T=" + std::to_string(problem.sizes.T) + " H=" + std::to_string(problem.sizes.H) +
+               " K=" + std::to_string(problem.sizes.K) + " V=" + std::to_string(problem.sizes.V) +
+               " schedule " + std::to_string(static_cast<int>(schedule)));
   const gpu::RecurrenceArguments arguments = problem.arguments();
   if (kernel.declines(arguments)) return false;
   problem.reset_outputs();
@@ -234,14 +246,15 @@ Gates gates_for(const gpu::RecurrenceKernel& kernel, Gates wanted) {
 
 class RecurrenceKernelTest : public testing::TestWithParam<gpu::RecurrenceKernel> {};
 
-// Every value of K, V and T meets several of the others; large K and V with few steps, many steps with small K and V.
+// Every value of K, V and T meets several of the others; large K and V with few steps, many steps with small
+// K and V.
 TEST_P(RecurrenceKernelTest, EqualsTheDefinitionAtEverySize) {
-  const std::vector<Sizes> all{
-      {1, 1, 1, 1, 1},    {2, 17, 2, 1, 3},   {1, 33, 2, 3, 1},    {1, 0, 2, 3, 5},    {2, 2, 3, 3, 24},
-      {2, 33, 2, 24, 24}, {1, 17, 1, 24, 33}, {1, 2, 2, 31, 32},   {1, 17, 1, 32, 31}, {1, 33, 1, 33, 3},
-      {1, 2, 1, 48, 64},  {1, 17, 1, 64, 1},  {1, 2, 1, 100, 33},  {1, 1, 1, 128, 128}, {1, 17, 1, 128, 3},
-      {1, 1, 1, 3, 100},  {1, 2, 1, 1, 128},  {1, 0, 1, 128, 1},   {1, 17, 1, 5, 7},   {1, 2, 1, 24, 48},
-      {1, 33, 1, 16, 16}, {1, 2, 2, 8, 4},    {3, 1, 2, 32, 32}};
+  const std::vector<Sizes> all{{1, 1, 1, 1, 1},    {2, 17, 2, 1, 3},    {1, 33, 2, 3, 1},   {1, 0, 2, 3, 5},
+                               {2, 2, 3, 3, 24},   {2, 33, 2, 24, 24},  {1, 17, 1, 24, 33}, {1, 2, 2, 31, 32},
+                               {1, 17, 1, 32, 31}, {1, 33, 1, 33, 3},   {1, 2, 1, 48, 64},  {1, 17, 1, 64, 1},
+                               {1, 2, 1, 100, 33}, {1, 1, 1, 128, 128}, {1, 17, 1, 128, 3}, {1, 1, 1, 3, 100},
+                               {1, 2, 1, 1, 128},  {1, 0, 1, 128, 1},   {1, 17, 1, 5, 7},   {1, 2, 1, 24, 48},
+                               {1, 33, 1, 16, 16}, {1, 2, 2, 8, 4},     {3, 1, 2, 32, 32}};
   int taken = 0;
   for (std::size_t n = 0; n < all.size(); ++n) {
     Problem problem(all[n], Layout::contiguous, gates_for(GetParam(), Gates::any), n % 2 == 0, n);
@@ -294,6 +307,58 @@ TEST_P(RecurrenceKernelTest, GivesTheSameBitsUnderEverySchedule) {
 INSTANTIATE_TEST_SUITE_P(AllKernels, RecurrenceKernelTest,
                          testing::ValuesIn(gpu::simt_backend::recurrence_kernels()),
                          [](const auto& kernel) { return kernel.param.name; });
+
+const gpu::RecurrenceKernel& kernel_named(const std::string& name) {
+  for (const gpu::RecurrenceKernel& kernel : gpu::simt_backend::recurrence_kernels())
+    if (kernel.name == name) return kernel;
+  throw std::logic_error("no kernel " + name);
+}
+
+// 16-byte accesses where rows allow them, and none where they do not.
+TEST(RecurrenceKernels, VectorLoadsAreUsedWhereAligned) {
+  const auto widest = [](const Sizes& sizes, Layout layout) {
+    Problem problem(sizes, layout, Gates::any, false, 2);
+    gpu::LaunchContext context(gpu::simt_device());
+    kernel_named("vector_loads").run(problem.arguments(), context);
+    int bytes = 0;
+    for (const simt::LineCost& line : context.launches.at(0).lines)
+      if (line.space == simt::Space::global && line.access == simt::Access::load)
+        bytes = std::max(bytes, line.bytes);
+    return bytes;
+  };
+  EXPECT_EQ(widest({1, 3, 2, 24, 5}, Layout::contiguous), 16);
+  EXPECT_EQ(widest({1, 3, 2, 7, 24}, Layout::contiguous), 16);  // v alone
+  EXPECT_EQ(widest({1, 3, 2, 7, 5}, Layout::contiguous), 4);
+  EXPECT_EQ(widest({1, 3, 2, 24, 24}, Layout::misaligned), 4);
+  EXPECT_EQ(widest({1, 3, 2, 24, 24}, Layout::permuted), 4);
+}
+
+// The closed form divides by a product of gates: with a gate of 0 it must decline, not divide by 0.
+TEST(RecurrenceKernels, ThePrefixProductDeclinesOutsideItsRange) {
+  Problem problem({2, 5, 2, 3, 2}, Layout::contiguous, Gates::nonzero, false, 2);
+  problem.gate.values[(1 * 5 + 3) * 2 + 1] = 0;
+  problem.gate.upload();
+  gpu::LaunchContext context(gpu::simt_device());
+  try {
+    kernel_named("prefix_product").run(problem.arguments(), context);
+    ADD_FAILURE() << "did not decline";
+  } catch (const gpu::Declined& reason) {
+    EXPECT_NE(std::string(reason.what()).find("b=1, t=3, h=1"), std::string::npos) << reason.what();
+  }
+  for (const float y : problem.y.buffer.download())
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(y), gpu::marked_nan_bits);
+}
+
+// Gates of 1e-12: the product leaves float32's range after four steps, the segmented form starts again
+// before.
+TEST(RecurrenceKernels, TheSegmentedPrefixProductTakesTinyGates) {
+  Problem problem({1, 16, 1, 3, 2}, Layout::contiguous, Gates::nonzero, true, 2);
+  for (float& gate : problem.gate.values) gate = 6.5e-12F;
+  problem.gate.upload();
+  EXPECT_TRUE(run(kernel_named("prefix_product_segmented"), problem, simt::Schedule::in_order));
+  gpu::LaunchContext context(gpu::simt_device());
+  EXPECT_THROW(kernel_named("prefix_product").run(problem.arguments(), context), gpu::Declined);
+}
 
 TEST(RecurrenceKernels, DeclineWithAReason) {
   Problem wide({1, 1, 1, 2000, 40}, Layout::contiguous, Gates::any, false, 1);

@@ -1,5 +1,5 @@
-// How fast the interpreter is: lane-steps per second (one lane, one time step) of two small kernels, with and without
-// tracking. Prints; judges nothing, since the figure is the machine's as much as ours.
+// How fast the interpreter is: lane-steps per second (one lane, one time step) of two small kernels, with and
+// without tracking. Prints; judges nothing, since the figure is the machine's as much as ours.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -21,8 +21,8 @@ double cpu_seconds() {
 }
 
 // S_t[i] = a_t S[i] + k_t[i] v_t[j], y_t[j] = sum_i q_t[i] S[i]: a warp for each (b,h,j), lane i.
-__global__ void gated_shuffle(const float* q_, const float* k_, const float* v_, const float* a_, float* y_, int T,
-                              int H, int D) {
+__global__ void gated_shuffle(const float* q_, const float* k_, const float* v_, const float* a_, float* y_,
+                              int T, int H, int D) {
   const simt::Global<const float> q(q_), k(k_), v(v_), a(a_);
   const simt::Global<float> y(y_);
   const int lane = static_cast<int>(threadIdx.x), j = static_cast<int>(blockIdx.x) % D;
@@ -43,8 +43,8 @@ __global__ void gated_shuffle(const float* q_, const float* k_, const float* v_,
 }
 
 // The same with a tree in shared memory: a barrier a level.
-__global__ void gated_tree(const float* q_, const float* k_, const float* v_, const float* a_, float* y_, int T, int H,
-                           int D) {
+__global__ void gated_tree(const float* q_, const float* k_, const float* v_, const float* a_, float* y_,
+                           int T, int H, int D) {
   const simt::Global<const float> q(q_), k(k_), v(v_), a(a_);
   const simt::Global<float> y(y_);
   GAUGEBLOCK_DYNAMIC_SHARED(float, tree);
@@ -78,7 +78,8 @@ int main(int argc, char** argv) {
   gpu::Device& device = gpu::simt_device();
   const auto filled = [&](std::int64_t count, const char* name) {
     std::vector<float> values(static_cast<std::size_t>(count));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 2654435761U % 1000) / 1000;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(i * 2654435761U % 1000) / 1000;
     gpu::DeviceBuffer buffer(device, count, name);
     buffer.upload(values);
     return buffer;
@@ -96,8 +97,8 @@ int main(int argc, char** argv) {
         context.simt.tracking = tracking;
         const double begin = cpu_seconds();
         gpu::launch(tree ? GAUGEBLOCK_KERNEL(gated_tree) : GAUGEBLOCK_KERNEL(gated_shuffle), dim3(B * H * D),
-                    dim3(tree ? 64 : 32), tree ? 64 * sizeof(float) : 0, context, q.data(), k.data(), v.data(),
-                    a.data(), y.data(), T, H, D);
+                    dim3(tree ? 64 : 32), tree ? 64 * sizeof(float) : 0, context, q.data(), k.data(),
+                    v.data(), a.data(), y.data(), T, H, D);
         const double seconds = cpu_seconds() - begin;
         if (seconds < best_seconds) best_seconds = seconds;
         for (const auto& report : context.reports()) std::printf("%s\n", report.text().c_str());
