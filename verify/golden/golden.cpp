@@ -93,12 +93,15 @@ Json index_entry(const GoldenCase& golden) {
   return entry;
 }
 
-Json index_of(const std::map<std::string, std::string>& hashes) {
+Json index_of(const std::vector<GoldenCase>& cases, const std::map<std::string, std::string>& hashes) {
+  std::set<std::string> flags;
+  for (const GoldenCase& golden : cases) flags.insert(golden.flags.begin(), golden.flags.end());
   Json index;
   index["format"] = "1";
-  for (const auto& [flag, meaning] : golden_flags()) index["flags"][flag] = meaning;
+  for (const auto& [flag, meaning] : golden_flags())
+    if (flags.contains(flag)) index["flags"][flag] = meaning;
   index["files"] = Json::array();
-  for (const GoldenCase& golden : golden_cases()) {
+  for (const GoldenCase& golden : cases) {
     Json entry = index_entry(golden);
     entry["sha256"] = hashes.at(golden.id);
     index["files"].push_back(std::move(entry));
@@ -107,9 +110,10 @@ Json index_of(const std::map<std::string, std::string>& hashes) {
 }
 
 /// Names of files in the folder that no golden case has.
-std::vector<std::string> strangers(const std::filesystem::path& folder) {
+std::vector<std::string> strangers(const std::filesystem::path& folder,
+                                   const std::vector<GoldenCase>& cases) {
   std::set<std::string> known{"index.json"};
-  for (const GoldenCase& golden : golden_cases()) known.insert(file_name(golden));
+  for (const GoldenCase& golden : cases) known.insert(file_name(golden));
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (!known.contains(entry.path().filename().string()))
@@ -187,18 +191,19 @@ Json read_index(const std::filesystem::path& folder) {
 
 }  // namespace
 
-void write_golden(const std::filesystem::path& folder, const GoldenProgress& progress) {
+void write_golden(const std::filesystem::path& folder, const GoldenProgress& progress,
+                  const std::vector<GoldenCase>& cases) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (!std::filesystem::is_directory(folder))
     throw InputError(fmt::format("{}: expected a folder, or a place for one; {}", path_text(folder),
                                  error ? error.message() : "found a file"));
-  if (const auto names = strangers(folder); !names.empty())
+  if (const auto names = strangers(folder, cases); !names.empty())
     throw InputError(
         fmt::format("{}: expected golden files alone; found {} there", path_text(folder), names.front()));
   std::map<std::string, std::string> hashes;
-  for (const GoldenCase& golden : golden_cases()) {
-    if (progress) progress(hashes.size(), golden_cases().size(), golden.id);
+  for (const GoldenCase& golden : cases) {
+    if (progress) progress(hashes.size(), cases.size(), golden.id);
     const SafetensorsFile file = compute(golden);
     write_safetensors(file, folder / file_name(golden));
     hashes[golden.id] = sha256(print_safetensors(file));
@@ -206,20 +211,21 @@ void write_golden(const std::filesystem::path& folder, const GoldenProgress& pro
   if (progress) progress(hashes.size(), hashes.size(), "");
   const auto path = folder / "index.json";
   std::ofstream stream(path, std::ios::binary);
-  stream << index_of(hashes).dump(2) << '\n';
+  stream << index_of(cases, hashes).dump(2) << '\n';
   stream.close();
   if (!stream) throw InputError(path_text(path) + ": expected a file that can be written");
 }
 
-GoldenReport check_golden(const std::filesystem::path& folder, const GoldenProgress& progress) {
+GoldenReport check_golden(const std::filesystem::path& folder, const GoldenProgress& progress,
+                          const std::vector<GoldenCase>& cases) {
   GoldenReport report;
   const Json index = read_index(folder);
-  for (const std::string& name : strangers(folder))
+  for (const std::string& name : strangers(folder, cases))
     report.differences.push_back(name + ": expected golden files alone; found it beside them");
 
   std::map<std::string, std::string> hashes;
-  for (const GoldenCase& golden : golden_cases()) {
-    if (progress) progress(report.files, golden_cases().size(), golden.id);
+  for (const GoldenCase& golden : cases) {
+    if (progress) progress(report.files, cases.size(), golden.id);
     ++report.files;
     const auto path = folder / file_name(golden);
     hashes[golden.id] = "";
@@ -232,8 +238,8 @@ GoldenReport check_golden(const std::filesystem::path& folder, const GoldenProgr
   }
   if (progress) progress(report.files, report.files, "");
   // The hashes are those of the files as they lie there, so that they show a file changed after the index.
-  if (index != index_of(hashes)) {
-    const Json patch = Json::diff(index_of(hashes), index);
+  if (index != index_of(cases, hashes)) {
+    const Json patch = Json::diff(index_of(cases, hashes), index);
     report.differences.push_back("index.json: expected other contents; first difference " +
                                  patch.front().dump());
   }

@@ -11,15 +11,18 @@
 #include <string>
 #include <vector>
 
+#include "gaugeblock/verify/golden/golden_cases.h"
+
 namespace gaugeblock {
 
 /// Called before each file with how many are done, how many there are, and the id of the one at hand; and
 /// once more with no id when all are done.
 using GoldenProgress = std::function<void(std::size_t done, std::size_t all, const std::string& id)>;
 
-/// Writes every golden file and the index into `folder`, which is made when it is missing.
+/// Writes the golden file of every case and the index into `folder`, which is made when it is missing.
 /// Throws InputError when something cannot be written, or when other files lie there.
-void write_golden(const std::filesystem::path& folder, const GoldenProgress& progress = {});
+void write_golden(const std::filesystem::path& folder, const GoldenProgress& progress = {},
+                  const std::vector<GoldenCase>& cases = golden_cases());
 
 struct GoldenReport {
   std::size_t files = 0;  ///< how many were checked
@@ -30,6 +33,7 @@ struct GoldenReport {
 /// Computes every golden file again and compares. Metadata and inputs: the same bytes; expected values:
 /// within 2^-52 relative; bounds and sigmas: within 1e-9 relative, because they use the host's libm. Throws
 /// InputError when the folder or its index cannot be read.
-GoldenReport check_golden(const std::filesystem::path& folder, const GoldenProgress& progress = {});
+GoldenReport check_golden(const std::filesystem::path& folder, const GoldenProgress& progress = {},
+                          const std::vector<GoldenCase>& cases = golden_cases());
 
 }  // namespace gaugeblock
