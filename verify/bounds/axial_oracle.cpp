@@ -28,8 +28,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double largest_float = std::numeric_limits<float>::max();
 // Multiply-adds up to which the truth is computed in high precision; long double is exact enough beyond.
 constexpr double high_precision_work = 50000;
-// Elements that a pool of the likely limit has at least, where the block has as many.
-constexpr Index smallest_pool = 16;
+// Elements that a pool of the likely limit should have. No more: the errors of a token's channels go together (they
+// share a mean and a root), those of two tokens do not, so that neighbours would hide a token with a large error.
+constexpr Index smallest_pool = 8;
 
 double work(const AxialProblem& problem) {
   const auto [B, H, W, D] = problem.x.shape;
@@ -206,11 +207,15 @@ class AxialOracle final : public Oracle {
     run_form(arithmetic.form, view_, buffers.view);
 
     const MirroredProblem mirror(view_);
+    std::vector<std::string> forms{arithmetic.form};
+    if (arithmetic.form == "unfused") forms.emplace_back("fused_sequence");  // yet another order of every sum
     std::vector<Values> plain;
-    plain.push_back(plain_errors<float>(arithmetic.form, view_, false));
-    plain.push_back(plain_errors<float>(arithmetic.form, mirror.view, true));
-    plain.push_back(plain_errors<FusedFloat>(arithmetic.form, view_, false));
-    plain.push_back(plain_errors<FusedFloat>(arithmetic.form, mirror.view, true));
+    for (const std::string& form : forms) {
+      plain.push_back(plain_errors<float>(form, view_, false));
+      plain.push_back(plain_errors<float>(form, mirror.view, true));
+      plain.push_back(plain_errors<FusedFloat>(form, view_, false));
+      plain.push_back(plain_errors<FusedFloat>(form, mirror.view, true));
+    }
 
     for (const auto& [output, truth] : expected_) {
       std::vector<std::vector<double>> errors;
