@@ -3,9 +3,10 @@
 // P_t = Π gate_r. The closed form divides each write by P_s and multiplies by P_t later, so it is right only while
 // P and the divided writes are normal float32 numbers:
 //
-//     2^-125 <= |P_s| < 2^126      and      max|S_0| + Σ_s |beta_s| max(1,|k_s|) max(1,|v_s|) / |P_s| < 2^120
+//     2^-125 <= |P_s| < 2^126
+//     W = max|S_0| + Σ_s |beta_s| max(1,|k_s|) max(1,|v_s|) / |P_s| < 2^120      and      ‖q_t‖₁ W < 2^126
 //
-// The maxima with 1 keep the partial products beta/P and (beta/P)·k inside as well. Both conditions are decided from
+// The maxima with 1 keep the partial products beta/P and (beta/P)·k inside as well. All conditions are decided from
 // the inputs, in float64, never from computed values. 2^-125 and not 2^-126, so that the rounded P is normal as well.
 #pragma once
 
@@ -32,6 +33,7 @@ class PrefixRange {
   void advance(Index t) {
     product_ *= std::abs(double(problem_->gate(b_, t, h_)));
     size_ += write_size(t) / product_;
+    norm_q_ = norm_q(t);
   }
 
   /// Starts a new segment: the state so far, P · W, becomes its initial state.
@@ -41,15 +43,19 @@ class PrefixRange {
   }
 
   /// Takes step t as the definition has it, S = gate · S + beta k vᵀ, at the start of a segment.
-  void step(Index t) { size_ = size_ * std::abs(double(problem_->gate(b_, t, h_))) + write_size(t); }
+  void step(Index t) {
+    size_ = size_ * std::abs(double(problem_->gate(b_, t, h_))) + write_size(t);
+    norm_q_ = norm_q(t);
+  }
 
   /// Whether the segment is within range; `margin` < 1 keeps that power of the range of P free.
   bool inside(double margin = 1) const {
-    return product_ >= std::exp2(-125 * margin) && product_ < std::exp2(126 * margin) && size_ < std::exp2(120.0);
+    return product_ >= std::exp2(-125 * margin) && product_ < std::exp2(126 * margin) && size_ < std::exp2(120.0) &&
+           largest() < std::exp2(126.0);
   }
 
-  /// Upper bound on every |W_ij|.
-  double size() const { return size_; }
+  /// Upper bound on every |W_ij| and every partial sum of qᵀW at the last step.
+  double largest() const { return size_ * std::max(1.0, norm_q_); }
 
  private:
   double write_size(Index t) const {
@@ -62,11 +68,18 @@ class PrefixRange {
     return std::abs(double(problem_->beta(b_, t, h_))) * largest_k * largest_v;
   }
 
+  double norm_q(Index t) const {
+    double sum = 0;
+    for (Index i = 0; i < problem_->key_size(); ++i) sum += std::abs(double(problem_->q(b_, t, h_, i)));
+    return sum;
+  }
+
   const RecurrenceProblem* problem_;
   Index b_;
   Index h_;
   double product_ = 1;
   double size_ = 0;
+  double norm_q_ = 0;
 };
 
 /// Cuts the steps of one (b,h) into segments that stay within half of the range, so that a restart comes long
@@ -100,7 +113,7 @@ class PrefixSegments {
     return step;
   }
 
-  double size() const { return range_.size(); }
+  double largest() const { return range_.largest(); }
 
  private:
   PrefixRange range_;
@@ -116,7 +129,7 @@ inline std::optional<std::string> prefix_product_declines(const RecurrenceProble
         if (!range.inside())
           return "the prefix product of the gates leaves its range at b=" + std::to_string(b) +
                  ", t=" + std::to_string(t) + ", h=" + std::to_string(h) +
-                 ": 2^-125 <= |P| < 2^126 and writes / |P| < 2^120 are needed";
+                 ": 2^-125 <= |P| < 2^126, writes / |P| < 2^120 and |q| times that < 2^126 are needed";
       }
     }
   }

@@ -99,7 +99,7 @@ Variant faulty(std::string name, std::string summary,
 std::vector<PlantedFault> recurrence_planted_faults() {
   std::vector<PlantedFault> faults;
   const auto add = [&faults](std::string name, std::string summary, FaultyForm form) {
-    faults.push_back({faulty(std::move(name), std::move(summary), std::move(form))});
+    faults.push_back({faulty(std::move(name), std::move(summary), std::move(form)), 4, {}});
   };
 
   FaultyForm form;
@@ -162,7 +162,7 @@ std::vector<PlantedFault> recurrence_planted_faults() {
     recurrence::sequential(recurrence_view(problem), recurrence_view(outputs));
     if (y.size() > 0) y.buffer[y.position(y.size() - 1)] = before;
   };
-  faults.push_back({std::move(unwritten)});
+  faults.push_back({std::move(unwritten), 4, {}});
 
   Variant overwritten = faulty("input_overwritten", "an input is used as scratch memory", {});
   overwritten.run = [](const Problem& problem, Outputs& outputs) {
@@ -170,7 +170,7 @@ std::vector<PlantedFault> recurrence_planted_faults() {
     auto& k = const_cast<Tensor&>(problem.input("k"));  // the fault itself
     if (k.size() > 0) k.buffer[k.position(0)] += 1;
   };
-  faults.push_back({std::move(overwritten)});
+  faults.push_back({std::move(overwritten), 4, {}});
 
   Variant guard = faulty("writes_behind_output", "one element is written behind the output", {});
   guard.run = [](const Problem& problem, Outputs& outputs) {
@@ -178,7 +178,7 @@ std::vector<PlantedFault> recurrence_planted_faults() {
     Tensor& y = outputs.at("y");
     y.buffer[y.offset + y.size()] = 0;
   };
-  faults.push_back({std::move(guard)});
+  faults.push_back({std::move(guard), 4, {}});
 
   Variant changing = faulty("changes_from_run_to_run", "every other run adds the products in another order", {});
   auto runs = std::make_shared<std::atomic<int>>(0);
@@ -190,7 +190,7 @@ std::vector<PlantedFault> recurrence_planted_faults() {
       for (Index t = 0; t < out.y.shape[1]; ++t)
         out.y(0, t, 0, j) = std::nextafter(out.y(0, t, 0, j), std::numeric_limits<float>::max());
   };
-  faults.push_back({std::move(changing)});
+  faults.push_back({std::move(changing), 4, {}});
 
   return faults;
 }

@@ -69,12 +69,12 @@ TEST(MonteCarlo, SameSeedSameRoundings) {
 }
 
 TEST(FusedFloat, FusesAProductWithTheNextSum) {
-  const FusedFloat a(1 + 0x1p-12F);
-  const FusedFloat b(1 - 0x1p-12F);
-  EXPECT_EQ((a * b).value, 1.0F);                         // rounded: the product is 1 - 2^-24
-  EXPECT_EQ((a * b + FusedFloat(-1.0F)).value, -0x1p-24F);  // fused: nothing is lost
-  EXPECT_EQ((FusedFloat(-1.0F) + a * b).value, -0x1p-24F);
-  EXPECT_EQ((FusedFloat(1.0F) - a * b).value, 0x1p-24F);
+  const FusedFloat a(1 + 0x1p-13F);
+  const FusedFloat b(1 - 0x1p-13F);
+  EXPECT_EQ((a * b).value, 1.0F);                           // rounded: the product is 1 - 2^-26
+  EXPECT_EQ((a * b + FusedFloat(-1.0F)).value, -0x1p-26F);  // fused: nothing is lost
+  EXPECT_EQ((FusedFloat(-1.0F) + a * b).value, -0x1p-26F);
+  EXPECT_EQ((FusedFloat(1.0F) - a * b).value, 0x1p-26F);
 }
 
 TEST(Likely, HalfUlp) {

@@ -50,7 +50,9 @@ Buffers<double> majorant(const RecurrenceProblem& problem) {
     for (Index h = 0; h < problem.heads(); ++h) {
       Eigen::MatrixXd state = recurrence::load_initial_state<double>(problem, b, h).cwiseAbs();
       for (Index t = 0; t < problem.steps(); ++t) {
-        const auto size = [&](const TensorView<const float, 4>& x) { return recurrence::load<double>(x, b, t, h).cwiseAbs(); };
+        const auto size = [&](const TensorView<const float, 4>& x) -> Eigen::VectorXd {
+          return recurrence::load<double>(x, b, t, h).cwiseAbs();
+        };
         state = (std::abs(problem.gate(b, t, h)) * state +
                  std::abs(problem.beta(b, t, h)) * size(problem.k) * size(problem.v).transpose()).eval();
         recurrence::store_output<double>(out.view, b, t, h, state.transpose() * size(problem.q));
@@ -129,10 +131,12 @@ TEST(PrefixProduct, DeclinesOutsideItsRange) {
     const Problem problem = make_problem(parse_case(text));
     return recurrence::prefix_product_declines(recurrence_view(problem)).value_or("");
   };
-  // 0.5^125 = 2^-125 is the last product within range.
-  EXPECT_EQ(declines("recurrence:B=1,T=125,H=1,K=1,V=1,gate=const:0.5,beta=unit,qkv=normal,seed=1"), "");
-  EXPECT_NE(declines("recurrence:B=1,T=126,H=1,K=1,V=1,gate=const:0.5,beta=unit,qkv=normal,seed=1").find("t=125"),
+  // 2^125 is the last product of twos within range; of halves the writes / P pass 2^120 before P leaves.
+  EXPECT_EQ(declines("recurrence:B=1,T=125,H=1,K=1,V=1,gate=const:2,beta=unit,qkv=normal,seed=1"), "");
+  EXPECT_NE(declines("recurrence:B=1,T=126,H=1,K=1,V=1,gate=const:2,beta=unit,qkv=normal,seed=1").find("t=125"),
             std::string::npos);
+  EXPECT_EQ(declines("recurrence:B=1,T=110,H=1,K=1,V=1,gate=const:0.5,beta=unit,qkv=normal,seed=1"), "");
+  EXPECT_NE(declines("recurrence:B=1,T=122,H=1,K=1,V=1,gate=const:0.5,beta=unit,qkv=normal,seed=1"), "");
   EXPECT_NE(declines("recurrence:B=1,T=3,H=1,K=1,V=1,gate=const:0,beta=unit,qkv=normal,seed=1"), "");
   EXPECT_EQ(declines("recurrence:B=1,T=300,H=1,K=1,V=1,gate=one,beta=unit,qkv=normal,seed=1"), "");
 }

@@ -75,7 +75,7 @@ TEST(RecurrenceOracle, TheClosedFormHasNoBoundOutsideItsRange) {
       parse_case("recurrence:B=1,T=130,H=1,K=1,V=1,gate=const:0.5,beta=unit,qkv=normal,state=none,seed=1"));
   const auto oracle = make_oracle(problem);
   const auto& bound = oracle->proved("y", {.form = "prefix_product"});
-  EXPECT_LT(bound[120], infinity);
+  EXPECT_LT(bound[110], infinity);
   EXPECT_EQ(bound[126], infinity);
   EXPECT_LT(oracle->proved("y", {.form = "prefix_product_segmented"})[126], infinity);
 }

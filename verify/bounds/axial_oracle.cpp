@@ -5,19 +5,14 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <stdexcept>
-#include <tuple>
+#include <type_traits>
 #include <utility>
 
-#include "gaugeblock/reference/axial/fused_sequence.h"
-#include "gaugeblock/reference/axial/one_pass_variance.h"
-#include "gaugeblock/reference/axial/online_softmax.h"
-#include "gaugeblock/reference/axial/unfused.h"
 #include "gaugeblock/verify/bounds/axial_bound.h"
 #include "gaugeblock/verify/bounds/axial_claims.h"
+#include "gaugeblock/verify/bounds/axial_forms.h"
 #include "gaugeblock/verify/bounds/column_oracle.h"
 #include "gaugeblock/verify/bounds/fused_float.h"
-#include "gaugeblock/verify/bounds/high_precision.h"
 #include "gaugeblock/verify/bounds/likely.h"
 #include "gaugeblock/verify/cases/random.h"
 
@@ -28,8 +23,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double largest_float = std::numeric_limits<float>::max();
 // Multiply-adds up to which the truth is computed in high precision; long double is exact enough beyond.
 constexpr double high_precision_work = 50000;
-// Elements that a pool of the likely limit should have. No more: the errors of a token's channels go together (they
-// share a mean and a root), those of two tokens do not, so that neighbours would hide a token with a large error.
+// Elements that a pool of the likely limit should have. No more: the errors of a token's channels go together
+// (they share a mean and a root), those of two tokens do not, so that neighbours would hide a token with a
+// large error.
 constexpr Index smallest_pool = 8;
 
 double work(const AxialProblem& problem) {
@@ -42,32 +38,6 @@ double work(const AxialProblem& problem) {
   return (problem.passes == AxialPasses::col ? 0 : of_pass(W)) +
          (problem.passes == AxialPasses::row ? 0 : of_pass(H));
 }
-
-template <class Scalar>
-void run_form(const std::string& form, const AxialProblem& problem, const AxialOutputs<Scalar>& out) {
-  if (form == "unfused") return axial::unfused(problem, out);
-  if (form == "online_softmax") return axial::online_softmax(problem, out);
-  if (form == "one_pass_variance") return axial::one_pass_variance(problem, out);
-  if (form == "fused_sequence") return axial::fused_sequence(problem, out);
-  throw std::logic_error("no reference form of the axial block is called '" + form + "'");
-}
-
-/// Outputs in any scalar type, in C order.
-template <class Scalar>
-struct OutputBuffers {
-  std::vector<Scalar> y;
-  std::vector<Scalar> row;
-  AxialOutputs<Scalar> view;
-
-  explicit OutputBuffers(const AxialProblem& problem) {
-    const auto [B, H, W, D] = problem.x.shape;
-    y.resize(static_cast<std::size_t>(B * H * W * D));
-    view.y = contiguous_view<Scalar, 4>(y.data(), problem.x.shape);
-    if (problem.passes != AxialPasses::both) return;
-    row.resize(y.size());
-    view.row = contiguous_view<Scalar, 4>(row.data(), problem.x.shape);
-  }
-};
 
 /// The view with its last `dimensions` dimensions traversed backwards.
 template <class T, int Rank>
@@ -121,10 +91,7 @@ class AxialOracle final : public Oracle {
  public:
   AxialOracle(const Problem& problem, Truth truth)
       : view_(axial_view(problem)), case_text_(problem.case_text) {
-    if (truth == Truth::high_precision || work(view_) <= high_precision_work)
-      compute_truth<HighPrecision>();
-    else
-      compute_truth<long double>();
+    expected_ = axial_truth(view_, truth == Truth::high_precision || work(view_) <= high_precision_work);
   }
 
   const std::vector<double>& expected(const std::string& output) override { return expected_.at(output); }
@@ -152,7 +119,7 @@ class AxialOracle final : public Oracle {
   }
 
   template <class Scalar>
-  static Values values(const OutputBuffers<Scalar>& buffers) {
+  static Values values(const AxialBuffers<Scalar>& buffers) {
     const auto doubles = [](const std::vector<Scalar>& numbers) {
       std::vector<double> result;
       result.reserve(numbers.size());
@@ -167,13 +134,6 @@ class AxialOracle final : public Oracle {
     Values result{{"y", doubles(buffers.y)}};
     if (!buffers.row.empty()) result["row"] = doubles(buffers.row);
     return result;
-  }
-
-  template <class Scalar>
-  void compute_truth() {
-    OutputBuffers<Scalar> buffers(view_);
-    axial::unfused(view_, buffers.view);
-    expected_ = values(buffers);
   }
 
   void compute_proved(const Arithmetic& arithmetic) {
@@ -191,8 +151,8 @@ class AxialOracle final : public Oracle {
   /// Errors of one plain float32 run, by output.
   template <class Scalar>
   Values plain_errors(const std::string& form, const AxialProblem& problem, bool mirrored) {
-    OutputBuffers<Scalar> buffers(view_);
-    run_form(form, problem, mirrored ? MirroredProblem::mirrored(buffers.view) : buffers.view);
+    AxialBuffers<Scalar> buffers(view_);
+    run_axial_form(form, problem, mirrored ? MirroredProblem::mirrored(buffers.view) : buffers.view);
     Values errors = values(buffers);
     for (auto& [output, error] : errors)
       for (std::size_t e = 0; e < error.size(); ++e) error[e] -= expected_.at(output)[e];
@@ -201,10 +161,10 @@ class AxialOracle final : public Oracle {
 
   void compute_likely(const Arithmetic& arithmetic) {
     if (arithmetic.form == "any_form") return compute_likely_any_form(arithmetic);
-    OutputBuffers<MonteCarlo> buffers(view_);
+    AxialBuffers<MonteCarlo> buffers(view_);
     MonteCarlo::seed(fnv1a(case_text_ + arithmetic.form));
     MonteCarlo::exp_error() = std::max(1.0, arithmetic.exp_error);
-    run_form(arithmetic.form, view_, buffers.view);
+    run_axial_form(arithmetic.form, view_, buffers.view);
 
     const MirroredProblem mirror(view_);
     std::vector<std::string> forms{arithmetic.form};

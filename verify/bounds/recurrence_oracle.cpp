@@ -169,8 +169,8 @@ class RecurrenceOracle final : public Oracle {
       }
       largest_reordered = std::max(largest_reordered, largest_window * std::max(1.0, largest_beta) *
                                                           std::max({1.0, norm_q * largest_k, largest_k, norm_q}));
-      largest_divided = std::max(largest_divided, range.size() * std::max(1.0, norm_q));
-      largest_segmented = std::max(largest_segmented, segments.size() * std::max(1.0, norm_q));
+      largest_divided = std::max(largest_divided, range.largest());
+      largest_segmented = std::max(largest_segmented, segments.largest());
 
       // float64 rounds the state itself; its error is covered by this share of the majorant.
       const double state_error = double(2 * t + 6) * 0x1p-53;
@@ -352,7 +352,8 @@ class RecurrenceOracle final : public Oracle {
   void compute_likely_any_form(const Arithmetic& arithmetic) {
     for (const std::string output : {"y", "final_state"}) {
       std::vector<double> limit(expected_.at(output).size(), 0);
-      for (const std::string form : {"sequential", "masked_attention", "chunked", "scan", "prefix_product"}) {
+      for (const std::string form : {"sequential", "masked_attention", "chunked", "scan", "prefix_product",
+                                     "prefix_product_segmented"}) {
         if (form == "prefix_product" && recurrence::prefix_product_declines(view_)) continue;
         Arithmetic one = arithmetic;
         one.form = form;

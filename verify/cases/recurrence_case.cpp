@@ -540,8 +540,10 @@ RecurrenceCase draw_recurrence_case(Draw& draw, double largest_work) {
     budget /= static_cast<double>(c.*(chosen->extent));
     choices.erase(chosen);
   }
-  const auto shorter = [&](Index t) { return *std::prev(std::lower_bound(times.begin(), times.end(), t)); };
-  while (c.T > 1 && work(c) > largest) c.T = shorter(c.T);
+  // Long sequences are laborious by looking back: what is over is taken from the other extents first.
+  for (Index RecurrenceCase::*extent : {&RecurrenceCase::B, &RecurrenceCase::H, &RecurrenceCase::K, &RecurrenceCase::V,
+                                        &RecurrenceCase::T})
+    while (c.*extent > 1 && work(c) > largest) c.*extent = c.*extent / 2;
   if (draw.one_in(40)) c.T = 0;
 
   c.gate.family = drawn(draw, gate_names);

@@ -324,8 +324,7 @@ Result non_finite(const RelationInput& in) {
   const Index i = place(in.seed, 10, name == "v" ? sizes.V : sizes.K);
   const float poisoned = place(in.seed, 11, 3) == 0 ? std::numeric_limits<float>::infinity()
                                                     : std::numeric_limits<float>::quiet_NaN();
-  // inf · 0 + … is NaN only where the factor is NaN or 0 times inf: an infinite input may be multiplied by a number
-  // of the other sign and cancel to NaN, or stay infinite; it never becomes finite without a division or a mask.
+  // An infinity stays infinite or cancels to NaN; it never becomes finite without a division or a mask.
   const bool is_row = name == "gate" || name == "beta";
   Problem problem = in.problem;
   problem.inputs[name] = mapped(in.problem.input(name), [&](const std::vector<Index>& at, float value) {
@@ -334,6 +333,8 @@ Result non_finite(const RelationInput& in) {
   if (in.variant.declines(problem)) return Result::not_applicable("the poisoned problem is declined");
   const Outputs outputs = run_on(in.variant, problem);
 
+  // The first gate multiplies nothing when there is no initial state: a form may use it or not.
+  const bool multiplies_nothing = name == "gate" && t == 0 && !in.problem.inputs.contains("initial_state");
   // A later gate of 0 may hide the past where the variant says that it masks.
   const RecurrenceProblem view = recurrence_view(in.problem);
   for (const auto& [output, tensor] : outputs) {
@@ -354,7 +355,7 @@ Result non_finite(const RelationInput& in) {
         if (name == "v") depends = depends && at[3] == i;
       }
       if (depends) {
-        bool hidden = false;
+        bool hidden = multiplies_nothing;
         if (in.variant.promises.masks_reset)
           for (Index later = t + 1; later <= (is_y ? at[1] : sizes.T - 1); ++later)
             hidden = hidden || view.gate(b, later, h) == 0;
