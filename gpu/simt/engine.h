@@ -35,13 +35,33 @@
 
 namespace gaugeblock::simt {
 
+#if defined(__cpp_lib_source_location)
 /// A place in a kernel's source. The compiler makes one static object per place, so its address serves as a
 /// key.
 using Site = std::source_location;
+#else
+/// The same, line by line only, where the compiler lacks std::source_location (clang before 16 with
+/// libstdc++): the address of the file's name in the low 48 bits, the line above.
+class Site {
+ public:
+  static Site current(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
+    Site site;
+    site.bits_ = reinterpret_cast<std::uintptr_t>(file) | static_cast<std::uintptr_t>(line) << 48;
+    return site;
+  }
+  const char* file_name() const {
+    return reinterpret_cast<const char*>(
+        bits_ & ((std::uintptr_t{1} << 48) - 1));  // NOLINT(performance-no-int-to-ptr)
+  }
+  unsigned line() const { return static_cast<unsigned>(bits_ >> 48); }
+
+ private:
+  std::uintptr_t bits_ = 0;
+};
+#endif
 
 inline const void* key(Site site) {
-  static_assert(sizeof(Site) == sizeof(const void*),
-                "a Site holds the address of the compiler's static record");
+  static_assert(sizeof(Site) == sizeof(const void*), "a Site is one word");
   return std::bit_cast<const void*>(site);
 }
 
@@ -120,7 +140,7 @@ struct Warp {
   std::unique_ptr<LogEntry[]> log;  // [log_rows][32]
 };
 
-class Engine {
+class Engine {  // NOLINT(clang-analyzer-optin.performance.Padding): ordered by how often it is used
  public:
   Engine();
   ~Engine();

@@ -86,7 +86,10 @@ class Reference {
     bounds_.check(address_, sizeof(T), Access::store, site_);
     *address_ = value;
   }
-  void operator=(Reference&& other) && { std::move(*this) = static_cast<Value>(std::move(other)); }
+  // A fault of either access throws.
+  void operator=(Reference&& other) && {  // NOLINT(performance-noexcept-move-constructor)
+    std::move(*this) = static_cast<Value>(std::move(other));
+  }
   template <class U, class OtherBounds>
   void operator=(Reference<U, OtherBounds>&& other) && {
     std::move(*this) = static_cast<Value>(std::move(other));
@@ -197,6 +200,8 @@ template <class T>
 Shared<T> dynamic_shared() {
   return Shared<T>(engine().dynamic_shared(), engine().dynamic_shared_bytes());
 }
+
+// NOLINTBEGIN(bugprone-reserved-identifier): CUDA's own names.
 
 // --- synchronisation ---
 
@@ -382,6 +387,7 @@ using gaugeblock::simt::rsqrtf;
 #define blockIdx (::gaugeblock::simt::engine().block_index())
 #define blockDim (::gaugeblock::simt::engine().block_size())
 #define gridDim (::gaugeblock::simt::engine().grid_size())
+// NOLINTEND(bugprone-reserved-identifier)
 #define GAUGEBLOCK_STATIC_SHARED(T, name, count) \
   const ::gaugeblock::simt::Shared<T> name = ::gaugeblock::simt::static_shared<T>(count)
 #define GAUGEBLOCK_DYNAMIC_SHARED(T, name) \

@@ -39,7 +39,7 @@ struct SourceLine {
   std::string file;  ///< from the project's include root on: "gpu/recurrence/warp_per_column.cu"
   int line = 0;
 
-  auto operator<=>(const SourceLine&) const = default;
+  auto operator<=>(const SourceLine&) const = default;  // NOLINT(modernize-use-nullptr): a false alarm
 };
 
 /// One fault; repetitions at the same place are counted, not listed.

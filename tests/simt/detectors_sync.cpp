@@ -253,6 +253,26 @@ TEST(WarpOperations, Votes) {
   EXPECT_EQ(y.download(), (std::vector<float>{1, 1, 0}));
 }
 
+// The order in which threads get their turn: what a schedule is.
+TEST(Schedules, AreInOrderReversedOrSeeded) {
+  const auto order = [](const simt::Options& options) {
+    gpu::DeviceBuffer y = unwritten(8), next = counting(1, "next");
+    const auto record = interpret(threads(4, 2), options, [&] {
+      const simt::Global<float> out(y.data());
+      const simt::Global<int> turn(reinterpret_cast<int*>(next.data()));
+      const int mine = atomicAdd(&turn[0], 1);
+      out[mine] = static_cast<float>(4 * blockIdx.x + threadIdx.x);
+    });
+    EXPECT_TRUE(record.reports.empty()) << texts(record);
+    return y.download();
+  };
+  EXPECT_EQ(order({simt::Schedule::in_order, 0, true}), (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(order({simt::Schedule::reversed, 0, true}), (std::vector<float>{7, 6, 5, 4, 3, 2, 1, 0}));
+  const auto seeded = [&](std::uint64_t seed) { return order({simt::Schedule::random, seed, true}); };
+  EXPECT_EQ(seeded(1), seeded(1));
+  EXPECT_TRUE(seeded(1) != seeded(2) || seeded(2) != seeded(3));
+}
+
 TEST(Grids, HaveThreeDimensions) {
   simt::LaunchShape shape;
   shape.grid = {3, 2, 2};
