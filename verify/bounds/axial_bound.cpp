@@ -136,10 +136,10 @@ Normalized layer_norm(const Matrix& x, const Matrix& e, const Weights<double>& w
     const double m = std::abs(mean) + input_mean;  // at least the mean of x̂
     const double one_pass = (1 + u) * (gamma(claims::mean_square_roundings(D)) * size.squaredNorm() / D +
                                        (1 + u) * (2 * m * mean_error + mean_error * mean_error) + u * m * m) +
-                            u * (variance + input_variance) + input_variance + 4 * eta;
+                            u * (variance + input_variance) + input_variance + 8 * eta;
     // mean((x̂ - μ̂)²) = variance(x̂) + ε²
     const double shift = input_variance + mean_error * mean_error;
-    const double two_pass = gamma(claims::variance_roundings(D)) * (variance + shift) + shift + 4 * eta;
+    const double two_pass = gamma(claims::variance_roundings(D)) * (variance + shift) + shift + 8 * eta;
     double variance_error = model.one_pass_variance ? one_pass : two_pass;
     if (model.any_form && 2 * one_pass <= a) variance_error = std::max(one_pass, two_pass);
     const double alpha = ((1 + u) * variance_error + u * a) / a;
@@ -157,8 +157,11 @@ Normalized layer_norm(const Matrix& x, const Matrix& e, const Weights<double>& w
       const double moved = spread + mean_error;
       const double common = gain * (R * std::abs(f(i)) + (1 + R) * moved);
       const double product = gain * (1 + R) * (std::abs(f(i)) + moved);
-      result.local(t, i) = normalize * (1 + u) * product + u * (std::abs(result.n(t, i)) + common) +
-                           4 * eta * (1 + std::abs(weights.norm_weight(i)));
+      // Where a product may underflow before it meets a large factor.
+      const double underflow =
+          4 * eta * (1 + std::abs(weights.norm_weight(i))) * (1 + (1 + R) * r) * (1 + std::abs(f(i)) + moved);
+      result.local(t, i) =
+          normalize * (1 + u) * product + u * (std::abs(result.n(t, i)) + common) + underflow;
       if (model.any_form)
         result.local(t, i) +=
             gamma(claims::folded_roundings) *
@@ -213,7 +216,10 @@ class SequenceBound {
         d_(x.cols() / heads),
         heads_(heads),
         model_(model),
-        normalized_(layer_norm(x, e, maps.weights, eps, model)) {}
+        normalized_(layer_norm(x, e, maps.weights, eps, model)) {
+    if (!claims::within_theorems(static_cast<double>(D_), static_cast<double>(L_), model.exp_error))
+      normalized_.bounded = false;
+  }
 
   /// The exact result y and the bound on its error, both [L,D].
   void compute(Matrix& y, Matrix& y_error) {
@@ -240,6 +246,7 @@ class SequenceBound {
     if (model_.any_form)
       y_error += u * ((x_.cwiseAbs() + e_).rowwise() + Vector(weights.out_bias.cwiseAbs()));
     y_error = claims::outward * ((1 + u) * y_error + u * y.cwiseAbs());
+    y_error.array() += 2 * model_.underflow;  // of the residual
     for (Index i = 0; i < y.size(); ++i) {
       const double largest = sum(i) + std::abs(x_(i)) + y_error(i);
       if (!overflows_ && largest < claims::overflow_threshold) continue;
@@ -325,7 +332,7 @@ class SequenceBound {
                      .transpose();
     }
     z_error *= scale;
-    z_error.array() += 3 * d * model_.underflow;
+    z_error.array() += 4 * d * model_.underflow;
     if (!(product_size.maxCoeff() < claims::overflow_threshold)) overflows_ = true;
 
     // Softmax: coefficients w_j (exp(ξ_j) - 1) / den and upper bounds of the computed, normalised weights.
@@ -334,7 +341,8 @@ class SequenceBound {
     Eigen::VectorXd rescalings(L_);
     for (Index l = 0; l < L_; ++l) {
       rescalings(l) = count_rescalings(z.row(l), z_error.row(l));
-      const double log_exp_error = (rescalings(l) + 1) * model_.exp_error / (1 - model_.exp_error);
+      const double log_exp_error =
+          (rescalings(l) + 1) * (model_.exp_error / (1 - model_.exp_error) + model_.underflow);
       const double top = z.row(l).maxCoeff();
       const double largest_error = z_error.row(l).maxCoeff();
       const Eigen::ArrayXd xi = z_error.row(l).array().transpose() +
@@ -359,10 +367,10 @@ class SequenceBound {
     for (Index l = 0; l < L_; ++l) {
       const double numerator = gamma(claims::numerator_roundings(L, rescalings(l)));
       const double quotient = gamma(claims::quotient_roundings(L, rescalings(l)));
-      const double lost = 4 * L * (rescalings(l) + 1) * claims::small_weight;
-      quotient_error.row(l) = (1 + quotient) * numerator * numerator_size.row(l) +
-                              quotient * (o.row(l).cwiseAbs() + softmax_change.row(l) + inherited.row(l)) +
-                              lost * (Vector::Ones(d_) + largest_V + o.row(l).cwiseAbs());
+      for (Index c = 0; c < d_; ++c)
+        quotient_error(l, c) = (1 + quotient) * numerator * numerator_size(l, c) +
+                               quotient * (std::abs(o(l, c)) + softmax_change(l, c) + inherited(l, c)) +
+                               claims::quotient_lost(L, rescalings(l), largest_V(c));
     }
     o_error_(Eigen::all, channels) = softmax_change + inherited + quotient_error;
     if (!(2 * L * largest_V.maxCoeff() < claims::overflow_threshold)) overflows_ = true;

@@ -24,9 +24,10 @@ inline double mean_roundings(double n) {
 inline double mean_square_roundings(double n) {
   return n + 2;
 }
-/// Two-pass variance: the rounded difference x - mean counts twice in its square, then a mean of squares.
+/// Two-pass variance: the rounded difference x - mean counts twice in its square, then a mean of squares; one
+/// more for the underflow of the differences.
 inline double variance_roundings(double n) {
-  return n + 4;
+  return n + 5;
 }
 /// 1 / √a, both operations correctly rounded: (1 + u) / (1 - u) lies below (1 + u)^3.
 inline constexpr double root_roundings = 3;
@@ -51,8 +52,9 @@ inline double linear_with_bias_roundings(double n) {
 
 // claim: axial.attention.two_pass, axial.attention.online
 
-/// Logit of a head of d channels: a dot product of d terms and its product with the rounded 1 / √d (two
-/// more), or a division by the rounded √d; the scale may also be applied to q or to k before.
+/// Logit of a head of d channels: a dot product of d terms and then its product with the rounded 1 / √d (two
+/// more), or a division by the rounded √d. A scale applied to q or k before is counted alike, but its
+/// underflow is not proved.
 inline double logit_roundings(double d) {
   return d + 3;
 }
@@ -67,6 +69,15 @@ inline double quotient_roundings(double L, double rescalings) {
 }
 /// Results below 2^-126 of exp, of a rescaling or of p_j v_j: each loses at most this much.
 inline constexpr double small_weight = 0x1p-126;
+/// What they cost the quotient altogether, V the largest |v| + error of the channel.
+inline double quotient_lost(double L, double rescalings, double V) {
+  return 32 * L * (rescalings + 1) * small_weight * (1 + V);
+}
+/// The theorems about the block hold for (D + 5)² u <= 1/4 (D <= 2043), (L + 1) u <= 1/16 and an exp within
+/// 1/4.
+inline bool within_theorems(double D, double L, double exp_error) {
+  return (D + 5) * (D + 5) * unit_roundoff <= 0.25 && (L + 1) * unit_roundoff <= 0x1p-4 && exp_error <= 0.25;
+}
 
 /// exp within 2 ulp of the correctly rounded value, in units of u: what CUDA documents for expf, and what is
 /// assumed of an implementation that nothing is known about.
