@@ -1,4 +1,5 @@
-// Every recurrence kernel under the interpreter, against the definition in float64.
+// Every recurrence kernel against the definition in float64: under the interpreter, or on a GPU when compiled
+// with GAUGEBLOCK_TEST_CUDA. Where there is no GPU, the latter says so and runs nothing.
 //
 // The bound is elementary: with u = 2^-24, a kernel that adds and multiplies each of the terms of
 //     y_t[j] = Σ_i q_t[i] · Σ_s (Π gate) beta_s k_s[i] v_s[j]
@@ -10,6 +11,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <stdexcept>
@@ -33,6 +35,47 @@ using gaugeblock::TensorView;
 namespace gpu = gaugeblock::gpu;
 namespace simt = gaugeblock::simt;
 
+#if defined(GAUGEBLOCK_TEST_CUDA)
+const std::vector<gpu::RecurrenceKernel>& kernels() {
+  return gpu::cuda_backend::recurrence_kernels();
+}
+
+/// The first GPU, or null and the reason in `why`.
+gpu::Device* open_device(std::string& why) {
+  static std::string reason;
+  static const std::unique_ptr<gpu::Device> gpu = []() -> std::unique_ptr<gpu::Device> {
+    try {
+      return gpu::open_cuda_device();
+    } catch (const gpu::NoDevice& error) {
+      reason = error.what();
+      return nullptr;
+    }
+  }();
+  why = reason;
+  return gpu.get();
+}
+#else
+const std::vector<gpu::RecurrenceKernel>& kernels() {
+  return gpu::simt_backend::recurrence_kernels();
+}
+gpu::Device* open_device(std::string&) {
+  return &gpu::simt_device();
+}
+#endif
+
+gpu::Device& device() {
+  std::string why;
+  return *open_device(why);
+}
+
+class RecurrenceKernels : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    if (open_device(why) == nullptr) GTEST_SKIP() << "not run: " << why;
+  }
+};
+
 enum class Layout {
   contiguous,
   permuted,   // dimensions stored in the reverse order of the heads and steps, with gaps after every row
@@ -54,8 +97,8 @@ struct Tensor {
   std::vector<float> values;
   gpu::DeviceBuffer buffer;
 
-  Tensor(const std::array<Index, Rank>& shape_, Layout layout, const std::string& name)
-      : shape(shape_), stride(strides(shape_, layout)), storage(1), buffer(make(name, layout)) {
+  Tensor(gpu::Device& on, const std::array<Index, Rank>& shape_, Layout layout, const std::string& name)
+      : shape(shape_), stride(strides(shape_, layout)), storage(1), buffer(make(on, name, layout)) {
     Index count = 1;
     for (const Index extent : shape) count *= extent;
     values.resize(static_cast<std::size_t>(count));
@@ -74,14 +117,14 @@ struct Tensor {
     return stride;
   }
 
-  gpu::DeviceBuffer make(const std::string& name, Layout layout) {
+  gpu::DeviceBuffer make(gpu::Device& on, const std::string& name, Layout layout) {
     bool empty = false;
     for (int d = 0; d < Rank; ++d) {
       storage += (shape[d] - 1) * stride[d];
       empty = empty || shape[d] == 0;
     }
     if (empty) storage = 0;
-    return gpu::DeviceBuffer(gpu::simt_device(), storage, name, layout == Layout::misaligned ? 1 : 0);
+    return gpu::DeviceBuffer(on, storage, name, layout == Layout::misaligned ? 1 : 0);
   }
 
   template <class Visit>
@@ -98,9 +141,16 @@ struct Tensor {
     }
   }
 
-  // Gaps between the elements are not uploaded: reading one is reported.
-  void upload() {
-    for_each([&](std::size_t n, Index offset) { buffer.upload(&values[n], 1, offset); });
+  // Under the interpreter, gaps between the elements are not uploaded: reading one is reported. On a GPU they
+  // are NaN.
+  void upload(gpu::Device& on) {
+    if (std::string(on.backend()) == "simt") {
+      for_each([&](std::size_t n, Index offset) { buffer.upload(&values[n], 1, offset); });
+      return;
+    }
+    std::vector<float> all(static_cast<std::size_t>(storage), std::bit_cast<float>(gpu::marked_nan_bits));
+    for_each([&](std::size_t n, Index offset) { all[offset] = values[n]; });
+    buffer.upload(all);
   }
 
   // Elements into `values`; whatever lies in the gaps must still be the marked NaN.
@@ -128,21 +178,24 @@ struct Numbers {  // a plain linear congruential generator; the values need to b
 };
 
 struct Problem {
+  gpu::Device* on;
   Sizes sizes;
   Tensor<4> q, k, v, initial_state, y, final_state;
   Tensor<3> gate, beta;
   bool has_state;
 
-  Problem(const Sizes& s, Layout layout, Gates gates, bool has_state_, std::uint64_t seed)
-      : sizes(s),
-        q({s.B, s.T, s.H, s.K}, layout, "q"),
-        k({s.B, s.T, s.H, s.K}, layout, "k"),
-        v({s.B, s.T, s.H, s.V}, layout, "v"),
-        initial_state({s.B, s.H, s.K, s.V}, layout, "initial_state"),
-        y({s.B, s.T, s.H, s.V}, layout, "y"),
-        final_state({s.B, s.H, s.K, s.V}, layout, "final_state"),
-        gate({s.B, s.T, s.H}, layout, "gate"),
-        beta({s.B, s.T, s.H}, layout, "beta"),
+  Problem(const Sizes& s, Layout layout, Gates gates, bool has_state_, std::uint64_t seed,
+          gpu::Device& on_ = device())
+      : on(&on_),
+        sizes(s),
+        q(on_, {s.B, s.T, s.H, s.K}, layout, "q"),
+        k(on_, {s.B, s.T, s.H, s.K}, layout, "k"),
+        v(on_, {s.B, s.T, s.H, s.V}, layout, "v"),
+        initial_state(on_, {s.B, s.H, s.K, s.V}, layout, "initial_state"),
+        y(on_, {s.B, s.T, s.H, s.V}, layout, "y"),
+        final_state(on_, {s.B, s.H, s.K, s.V}, layout, "final_state"),
+        gate(on_, {s.B, s.T, s.H}, layout, "gate"),
+        beta(on_, {s.B, s.T, s.H}, layout, "beta"),
         has_state(has_state_) {
     Numbers numbers{seed};
     for (Tensor<4>* tensor : {&q, &k, &v, &initial_state})
@@ -154,12 +207,12 @@ struct Problem {
     if (gates == Gates::zeros_inside)
       for (std::size_t n = 0; n < gate.values.size(); n += 5) gate.values[n] = 0;
     for (float& value : beta.values) value = static_cast<float>(2 * numbers.unit() - 0.5);
-    q.upload();
-    k.upload();
-    v.upload();
-    gate.upload();
-    beta.upload();
-    if (has_state) initial_state.upload();
+    q.upload(*on);
+    k.upload(*on);
+    v.upload(*on);
+    gate.upload(*on);
+    beta.upload(*on);
+    if (has_state) initial_state.upload(*on);
   }
 
   gpu::RecurrenceArguments arguments() const {
@@ -230,7 +283,7 @@ bool run(const gpu::RecurrenceKernel& kernel, Problem& problem, simt::Schedule s
   const gpu::RecurrenceArguments arguments = problem.arguments();
   if (kernel.declines(arguments)) return false;
   problem.reset_outputs();
-  gpu::LaunchContext context(gpu::simt_device());
+  gpu::LaunchContext context(*problem.on);
   context.simt = {schedule, 7, true};
   EXPECT_NO_THROW(kernel.run(arguments, context));
   for (const simt::Report& report : context.reports()) ADD_FAILURE() << report.text();
@@ -244,7 +297,8 @@ Gates gates_for(const gpu::RecurrenceKernel& kernel, Gates wanted) {
   return kernel.form == "prefix_product" ? Gates::nonzero : wanted;
 }
 
-class RecurrenceKernelTest : public testing::TestWithParam<gpu::RecurrenceKernel> {};
+class RecurrenceKernelTest : public RecurrenceKernels,
+                             public testing::WithParamInterface<gpu::RecurrenceKernel> {};
 
 // Every value of K, V and T meets several of the others; large K and V with few steps, many steps with small
 // K and V.
@@ -282,7 +336,7 @@ TEST_P(RecurrenceKernelTest, TakesStridesOfZero) {
   Problem problem({1, 4, 3, 6, 5}, Layout::contiguous, gates_for(GetParam(), Gates::any), false, 3);
   for (Index t = 0; t < 4; ++t)
     for (Index h = 1; h < 3; ++h) problem.gate.values[t * 3 + h] = problem.gate.values[t * 3];
-  problem.gate.upload();
+  problem.gate.upload(device());
   problem.gate.stride[2] = 0;
   run(GetParam(), problem, simt::Schedule::in_order);
 }
@@ -304,21 +358,36 @@ TEST_P(RecurrenceKernelTest, GivesTheSameBitsUnderEverySchedule) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(AllKernels, RecurrenceKernelTest,
-                         testing::ValuesIn(gpu::simt_backend::recurrence_kernels()),
+INSTANTIATE_TEST_SUITE_P(AllKernels, RecurrenceKernelTest, testing::ValuesIn(kernels()),
                          [](const auto& kernel) { return kernel.param.name; });
 
 const gpu::RecurrenceKernel& kernel_named(const std::string& name) {
-  for (const gpu::RecurrenceKernel& kernel : gpu::simt_backend::recurrence_kernels())
+  for (const gpu::RecurrenceKernel& kernel : kernels())
     if (kernel.name == name) return kernel;
   throw std::logic_error("no kernel " + name);
 }
 
+#if defined(GAUGEBLOCK_TEST_CUDA)
+// Every operation is written out, fused multiply-adds included, so both backends round alike.
+TEST_F(RecurrenceKernels, GiveTheBitsOfTheInterpreter) {
+  for (std::size_t n = 0; n < kernels().size(); ++n)
+    for (const Sizes& sizes : {Sizes{2, 33, 2, 24, 24}, Sizes{1, 17, 2, 7, 10}, Sizes{1, 5, 1, 100, 33}}) {
+      const gpu::RecurrenceKernel& kernel = kernels()[n];
+      const gpu::RecurrenceKernel& interpreted = gpu::simt_backend::recurrence_kernels()[n];
+      Problem here(sizes, Layout::contiguous, gates_for(kernel, Gates::any), true, 4, gpu::simt_device());
+      Problem there(sizes, Layout::contiguous, gates_for(kernel, Gates::any), true, 4, device());
+      if (!run(interpreted, here, simt::Schedule::in_order)) continue;
+      ASSERT_TRUE(run(kernel, there, simt::Schedule::in_order));
+      EXPECT_EQ(here.y.values, there.y.values) << kernel.name;
+      EXPECT_EQ(here.final_state.values, there.final_state.values) << kernel.name;
+    }
+}
+#else
 // 16-byte accesses where rows allow them, and none where they do not.
-TEST(RecurrenceKernels, VectorLoadsAreUsedWhereAligned) {
+TEST_F(RecurrenceKernels, VectorLoadsAreUsedWhereAligned) {
   const auto widest = [](const Sizes& sizes, Layout layout) {
     Problem problem(sizes, layout, Gates::any, false, 2);
-    gpu::LaunchContext context(gpu::simt_device());
+    gpu::LaunchContext context(device());
     kernel_named("vector_loads").run(problem.arguments(), context);
     int bytes = 0;
     for (const simt::LineCost& line : context.launches.at(0).lines)
@@ -333,12 +402,14 @@ TEST(RecurrenceKernels, VectorLoadsAreUsedWhereAligned) {
   EXPECT_EQ(widest({1, 3, 2, 24, 24}, Layout::permuted), 4);
 }
 
+#endif
+
 // The closed form divides by a product of gates: with a gate of 0 it must decline, not divide by 0.
-TEST(RecurrenceKernels, ThePrefixProductDeclinesOutsideItsRange) {
+TEST_F(RecurrenceKernels, ThePrefixProductDeclinesOutsideItsRange) {
   Problem problem({2, 5, 2, 3, 2}, Layout::contiguous, Gates::nonzero, false, 2);
   problem.gate.values[(1 * 5 + 3) * 2 + 1] = 0;
-  problem.gate.upload();
-  gpu::LaunchContext context(gpu::simt_device());
+  problem.gate.upload(device());
+  gpu::LaunchContext context(device());
   try {
     kernel_named("prefix_product").run(problem.arguments(), context);
     ADD_FAILURE() << "did not decline";
@@ -351,16 +422,16 @@ TEST(RecurrenceKernels, ThePrefixProductDeclinesOutsideItsRange) {
 
 // Gates of 1e-12: the product leaves float32's range after four steps, the segmented form starts again
 // before.
-TEST(RecurrenceKernels, TheSegmentedPrefixProductTakesTinyGates) {
+TEST_F(RecurrenceKernels, TheSegmentedPrefixProductTakesTinyGates) {
   Problem problem({1, 16, 1, 3, 2}, Layout::contiguous, Gates::nonzero, true, 2);
   for (float& gate : problem.gate.values) gate = 6.5e-12F;
-  problem.gate.upload();
+  problem.gate.upload(device());
   EXPECT_TRUE(run(kernel_named("prefix_product_segmented"), problem, simt::Schedule::in_order));
-  gpu::LaunchContext context(gpu::simt_device());
+  gpu::LaunchContext context(device());
   EXPECT_THROW(kernel_named("prefix_product").run(problem.arguments(), context), gpu::Declined);
 }
 
-TEST(RecurrenceKernels, DeclineWithAReason) {
+TEST_F(RecurrenceKernels, DeclineWithAReason) {
   Problem wide({1, 1, 1, 2000, 40}, Layout::contiguous, Gates::any, false, 1);
   int declined = 0;
   for (const gpu::RecurrenceKernel& kernel : gpu::simt_backend::recurrence_kernels()) {
