@@ -420,6 +420,24 @@ TEST_F(RecurrenceKernels, ThePrefixProductDeclinesOutsideItsRange) {
     EXPECT_EQ(std::bit_cast<std::uint32_t>(y), gpu::marked_nan_bits);
 }
 
+// Nothing but the contraction leaves the range: |P| = 2^-100 keeps the divided writes below 2^120, a q of
+// 2^30 does not keep the sum below 2^126.
+TEST_F(RecurrenceKernels, ThePrefixProductDeclinesALargeContraction) {
+  for (const float last_q : {1.0F, 0x1p30F}) {
+    Problem problem({1, 5, 1, 3, 2}, Layout::contiguous, Gates::nonzero, false, 2);
+    for (float& gate : problem.gate.values) gate = 0x1p-20F;
+    problem.gate.upload(device());
+    problem.q.values.back() = last_q;
+    problem.q.upload(device());
+    gpu::LaunchContext context(device());
+    if (last_q == 1)
+      EXPECT_NO_THROW(kernel_named("prefix_product").run(problem.arguments(), context));
+    else
+      EXPECT_THROW(kernel_named("prefix_product").run(problem.arguments(), context), gpu::Declined);
+    EXPECT_TRUE(run(kernel_named("prefix_product_segmented"), problem, simt::Schedule::in_order));
+  }
+}
+
 // Gates of 1e-12: the product leaves float32's range after four steps, the segmented form starts again
 // before.
 TEST_F(RecurrenceKernels, TheSegmentedPrefixProductTakesTinyGates) {
