@@ -10,9 +10,6 @@ namespace gaugeblock {
 
 namespace {
 
-/// Multiply-adds of the largest case of a campaign.
-constexpr double largest_campaign_work = 1.5e6;
-
 Case draw_case(Operation operation, Draw& draw, double largest_work) {
   if (operation == Operation::recurrence) return draw_recurrence_case(draw, largest_work);
   return draw_axial_case(draw, largest_work);
@@ -79,7 +76,7 @@ void showValue(const Case& c, std::ostream& out) {
   out << "gaugeblock verify --case '" << print_case(c) << "'";
 }
 
-Case campaign_case(Operation operation, std::uint64_t seed, std::uint64_t index) {
+Case campaign_case(Operation operation, std::uint64_t seed, std::uint64_t index, double largest_work) {
   Draw draw(seed, index);
   const auto opening = [&](const auto& cases) -> std::optional<Case> {
     if (index >= cases.size()) return std::nullopt;
@@ -89,7 +86,7 @@ Case campaign_case(Operation operation, std::uint64_t seed, std::uint64_t index)
   };
   const std::optional<Case> opened = operation == Operation::recurrence ? opening(opening_recurrence_cases())
                                                                         : opening(opening_axial_cases());
-  return opened ? *opened : draw_case(operation, draw, largest_campaign_work);
+  return opened ? *opened : draw_case(operation, draw, largest_work);
 }
 
 }  // namespace gaugeblock

@@ -47,7 +47,12 @@ rc::Gen<Case> arbitrary_case(Operation operation, double largest_work);
 /// Prints a counterexample of rapidcheck as the command that repeats it.
 void showValue(const Case& c, std::ostream& out);
 
+/// The largest work of a campaign's case unless something else is asked for.
+inline constexpr double largest_campaign_work = 1.5e6;
+
 /// Case number `index` of the campaign with this seed: the same on every platform and for any number of jobs.
-Case campaign_case(Operation operation, std::uint64_t seed, std::uint64_t index);
+/// Cases after the opening ones stay within `largest_work`.
+Case campaign_case(Operation operation, std::uint64_t seed, std::uint64_t index,
+                   double largest_work = largest_campaign_work);
 
 }  // namespace gaugeblock

@@ -92,8 +92,8 @@ CaseText parse_case_text(std::string_view text) {
     const std::string_view key = field.substr(0, equals);
     for (const auto& [earlier, value] : parsed.fields)
       if (earlier == key)
-        throw InputError(fmt::format("case: expected each key once; found {} twice, {}={} and {}",
-                                     quoted(key), earlier, value, quoted(field)));
+        throw InputError(fmt::format("case: expected each key once; found {} twice, {} = {} and {}",
+                                     quoted(key), quoted(earlier), quoted(value), quoted(field)));
     parsed.add(key, field.substr(equals + 1));
   }
   return parsed;

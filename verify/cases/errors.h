@@ -17,6 +17,12 @@ class DeviceFailure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// A variant did something no run may do, whatever its numbers: the verdict is fail. The message says what.
+class RunPropertyBroken : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 /// Nothing to judge, or a variant that declines the problem: the command exits with 4.
 class NothingToJudge : public std::runtime_error {
  public:

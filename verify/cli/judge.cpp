@@ -34,7 +34,8 @@ int run_judge(const JudgeOptions& options) {
   const Problem problem = read_problem(file);
   const Outputs outputs = read_outputs(read_safetensors(options.actual), problem);
   const GoldenData golden = read_golden(file, problem);
-  bool is_golden = true;
+  // With `row` the output y is judged as the column pass of that very row, whose truth no file can hold.
+  bool is_golden = !outputs.contains("row");
   for (const auto& [output, tensor] : outputs) is_golden = is_golden && golden.contains(output);
   Verdict verdict;
   if (is_golden) {

@@ -10,9 +10,12 @@
 #include "gaugeblock/verify/cli/commands.h"
 #include "gaugeblock/verify/report/json.h"
 #include "gaugeblock/verify/report/table.h"
+#include "gaugeblock/verify/variants/device_run.h"
 
 namespace gaugeblock {
 namespace {
+
+constexpr double largest_interpreted_work = 2e4;
 
 /// A progress line on a terminal; nothing when stderr is piped.
 std::function<void(std::uint64_t, std::uint64_t)> progress_line() {
@@ -51,6 +54,7 @@ int run_verify(const VerifyOptions& options) {
   if (!options.op.empty()) operation = parse_operation(options.op);
 
   CampaignOptions campaign;
+  campaign.jobs = options.jobs;
   for (const std::string& text : options.given) campaign.given.push_back(parse_case(text));
   if (!campaign.given.empty()) {
     for (const Case& c : campaign.given) {
@@ -60,14 +64,28 @@ int run_verify(const VerifyOptions& options) {
       if (!operation) operation = operation_of(c);
     }
   }
-  const std::vector<Variant> variants = select_variants(operation, options.variant, options.backend);
+  std::vector<Variant> variants = select_variants(operation, options.variant, options.backend);
+  const auto has = [&variants](const char* backend) {
+    return std::any_of(variants.begin(), variants.end(), [backend](const Variant& v) { return v.backend == backend; });
+  };
+  if (has("cuda")) {
+    try {
+      cuda_device();
+      campaign.jobs = 1;  // one process, one GPU
+    } catch (const DeviceFailure& reason) {
+      if (options.backend != "all") throw;
+      fmt::print(stderr, "not run: {}\n", reason.what());
+      std::erase_if(variants, [](const Variant& v) { return v.backend == "cuda"; });
+    }
+  }
+  // The interpreter is a thousand times slower than what it interprets.
+  if (has("simt")) campaign.largest_work = largest_interpreted_work;
   for (const Operation each : {Operation::recurrence, Operation::axial})
     if (std::any_of(variants.begin(), variants.end(), [each](const Variant& v) { return v.operation == each; }))
       campaign.operations.push_back(each);
   campaign.seed = options.seed;
   if (options.cases) campaign.cases = *options.cases;
   campaign.seconds = options.seconds;
-  campaign.jobs = options.jobs;
   campaign.progress = progress_line();
   const CampaignReport report = run_campaign(variants, campaign);
 

@@ -55,11 +55,11 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
     fail(result, Outcome::error, "error", run.error);
     return result;
   }
-  result.verdict = judge_outputs(problem, oracle, run.outputs, variant.arithmetic);
   if (!run.broken.empty()) {
-    fail(result, Outcome::fail, "run property", run.broken);
+    fail(result, Outcome::fail, run.broken.starts_with("interpreter") ? "interpreter" : "run property", run.broken);
     return result;
   }
+  result.verdict = judge_outputs(problem, oracle, run.outputs, variant.arithmetic);
   if (result.verdict.outcome == Outcome::fail || result.verdict.outcome == Outcome::suspect) {
     result.message = describe(result.verdict);
     return result;
@@ -74,6 +74,9 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
       const RelationResult checked = relation.check({variant, problem, oracle, run.outputs, seed});
       if (checked.kind != RelationResult::Kind::broken) continue;
       fail(result, Outcome::fail, "relation " + relation.name, checked.message + " (" + relation.identity + ")");
+      return result;
+    } catch (const RunPropertyBroken& property) {
+      fail(result, Outcome::fail, "relation " + relation.name, property.what());
       return result;
     } catch (const std::exception& failure) {
       fail(result, Outcome::error, "relation " + relation.name, failure.what());
@@ -223,7 +226,7 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
                                         ? options.operations[index % options.operations.size()]
                                         : operation_of(options.given[index]);
         const Case c = options.given.empty()
-                           ? campaign_case(operation, options.seed, index / options.operations.size())
+                           ? campaign_case(operation, options.seed, index / options.operations.size(), options.largest_work)
                            : options.given[index];
         std::vector<const Variant*> chosen;
         std::vector<std::size_t> position;

@@ -37,6 +37,7 @@ struct CampaignOptions {
   std::uint64_t cases = 1000;            ///< ignored when `seconds` is set
   std::optional<double> seconds;         ///< as many cases as start within this time
   std::vector<Case> given;               ///< these cases instead of generated ones, with every relation
+  double largest_work = largest_campaign_work;  ///< of a generated case, see work()
   unsigned jobs = 1;
   std::function<void(std::uint64_t done, std::uint64_t of)> progress;  ///< called now and then; may be empty
 };

@@ -56,6 +56,7 @@ Json campaign_json(const CampaignReport& report) {
     entry["name"] = variant.name;
     entry["op"] = std::string(name(variant.operation));
     entry["backend"] = variant.backend;
+    entry["cases"] = variant.supported() + variant.count[static_cast<std::size_t>(Outcome::unsupported)];
     add_counts(entry, variant.count);
     entry["worst_ratio"] = ratio_number(variant.worst_ratio);
     entry["worst_likely_ratio"] = ratio_number(variant.worst_likely_ratio);

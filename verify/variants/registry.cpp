@@ -8,6 +8,7 @@
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/variants/axial_cpu.h"
 #include "gaugeblock/verify/variants/recurrence_cpu.h"
+#include "gaugeblock/verify/variants/recurrence_gpu.h"
 #include "gaugeblock/verify/variants/variant.h"
 
 namespace gaugeblock {
@@ -47,7 +48,7 @@ std::string claim_status(const std::string& claim) {
 const std::vector<Variant>& all_variants() {
   static const std::vector<Variant> variants = [] {
     std::vector<Variant> all;
-    for (std::vector<Variant> some : {recurrence_cpu_variants(), axial_cpu_variants()})
+    for (std::vector<Variant> some : {recurrence_cpu_variants(), recurrence_gpu_variants(), axial_cpu_variants()})
       std::move(some.begin(), some.end(), std::back_inserter(all));
     return all;
   }();
@@ -56,6 +57,13 @@ const std::vector<Variant>& all_variants() {
 
 std::vector<Variant> select_variants(std::optional<Operation> operation, const std::string& name_pattern,
                                      const std::string& backend) {
+  static const std::vector<std::string> backends{"cpu", "simt", "cuda", "all"};
+  if (std::find(backends.begin(), backends.end(), backend) == backends.end())
+    throw InputError(fmt::format("backend: expected one of cpu, simt, cuda, all; found '{}'", backend));
+#ifndef GAUGEBLOCK_HAS_CUDA
+  if (backend == "cuda")
+    throw DeviceFailure("backend cuda: this build has none; build with the CUDA toolkit to have it");
+#endif
   std::vector<Variant> selected;
   for (const Variant& variant : all_variants()) {
     if (operation && variant.operation != *operation) continue;

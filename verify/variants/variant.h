@@ -52,14 +52,19 @@ struct Variant {
   Promises promises;
   /// Why the problem cannot be taken, or nothing.
   std::function<std::optional<std::string>(const Problem&)> declines;
-  /// Computes every element of every output. Precondition: !declines(problem).
+  /// Computes every element of every output. Precondition: !declines(problem). Throws RunPropertyBroken when it sees
+  /// by itself that the run is wrong.
   std::function<void(const Problem&, Outputs&)> run;
+  /// The same computation under other conditions that must not change a bit (other schedules of the interpreter);
+  /// plain repetition when empty.
+  std::vector<std::function<void(const Problem&, Outputs&)>> run_again;
 };
 
 /// Every variant of this build: by operation, then backend, in the order of the story they tell.
 const std::vector<Variant>& all_variants();
 
-/// Variants of all_variants() whose name matches the shell pattern. Throws InputError when none does.
+/// Variants of all_variants() whose name matches the shell pattern. Throws InputError when none does, DeviceFailure for
+/// a backend this build does not have.
 std::vector<Variant> select_variants(std::optional<Operation> operation, const std::string& name_pattern,
                                      const std::string& backend);
 

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "gaugeblock/verify/cases/errors.h"
+
 namespace gaugeblock {
 namespace {
 
@@ -63,12 +65,18 @@ CheckedRun run_checked(const Variant& variant, const Problem& problem, bool repe
     result.broken = first_unwritten(result.outputs);
     if (result.broken.empty()) result.broken = damaged_guard(result.outputs);
     if (result.broken.empty()) result.broken = first_change(copy, problem);
-    if (repeat && result.broken.empty()) {
+    if (!repeat || !result.broken.empty()) return result;
+    const auto repetitions = variant.run_again.empty() ? std::vector{variant.run} : variant.run_again;
+    for (const auto& run : repetitions) {
       Outputs again = make_outputs(problem);
-      variant.run(copy, again);
-      if (const std::string difference = first_difference(result.outputs, again); !difference.empty())
-        result.broken = "the same run again gave other bits at " + difference;
+      run(copy, again);
+      const std::string difference = first_difference(result.outputs, again);
+      if (difference.empty()) continue;
+      result.broken = "the same run again gave other bits at " + difference;
+      break;
     }
+  } catch (const RunPropertyBroken& property) {
+    result.broken = property.what();
   } catch (const std::exception& failure) {
     result.error = failure.what();
   }

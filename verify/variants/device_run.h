@@ -1,0 +1,59 @@
+// Brings a problem onto a device, runs a kernel there, and brings the outputs back.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "gaugeblock/gpu/runtime/device.h"
+#include "gaugeblock/gpu/runtime/device_buffer.h"
+#include "gaugeblock/verify/cases/problem.h"
+
+namespace gaugeblock {
+
+/// Device copies of a problem's tensors, each with the same strides and the same alignment within 256 bytes as on the
+/// host; what lies between the elements of a view holds the marked NaN, as on the host.
+class DeviceTensors {
+ public:
+  DeviceTensors(gpu::Device& device, const Problem& problem, const Outputs& outputs);
+
+  /// The view of an input or output on the device.
+  template <int Rank>
+  TensorView<const float, Rank> input(const std::string& name) const {
+    TensorView<const float, Rank> view = problem_.input(name).template view<Rank>();
+    view.data = placed_.at(name).address();
+    return view;
+  }
+  template <int Rank>
+  TensorView<float, Rank> output(const std::string& name) const {
+    const auto view = outputs_.at(name).template view<Rank>();
+    return {placed_.at(name).address(), view.shape, view.stride};
+  }
+  bool has(const std::string& name) const { return placed_.contains(name); }
+
+  /// Copies the outputs back. Throws RunPropertyBroken when a guard band on the device is damaged or an input was
+  /// changed there.
+  void finish(Outputs& outputs) const;
+
+ private:
+  struct Placed {
+    gpu::DeviceBuffer buffer;
+    Index first = 0;   ///< lowest element the view reaches, as a position in the host's buffer
+    Index offset = 0;  ///< of the view's first element behind `first`
+    float* address() const { return buffer.data() + offset; }
+  };
+  void place(gpu::Device& device, const std::string& name, const Tensor& tensor, bool is_output);
+
+  const Problem& problem_;
+  const Outputs& outputs_;
+  std::map<std::string, Placed> placed_;
+};
+
+/// Runs `kernel` with a fresh context of the device. Throws RunPropertyBroken with the interpreter's reports.
+void run_on_device(gpu::Device& device, const simt::Options& options, const Problem& problem, Outputs& outputs,
+                   const std::function<void(const DeviceTensors&, gpu::LaunchContext&)>& kernel);
+
+/// The GPU this process uses, opened once. Throws DeviceFailure, with one line, when there is none.
+gpu::Device& cuda_device();
+
+}  // namespace gaugeblock
