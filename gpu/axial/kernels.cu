@@ -1,0 +1,20 @@
+// The list of axial kernels. A new one is its file and one line here.
+#include "gaugeblock/gpu/axial/kernels.h"
+#include "gaugeblock/gpu/simt/simt.h"
+
+#define GAUGEBLOCK_AXIAL_KERNELS(kernel) kernel(fused_row_column)
+
+namespace gaugeblock::gpu {
+namespace GAUGEBLOCK_BACKEND {
+
+#define GAUGEBLOCK_DECLARE(name) AxialKernel name();
+GAUGEBLOCK_AXIAL_KERNELS(GAUGEBLOCK_DECLARE)
+
+const std::vector<AxialKernel>& axial_kernels() {
+#define GAUGEBLOCK_CALL(name) name(),
+  static const std::vector<AxialKernel> kernels{GAUGEBLOCK_AXIAL_KERNELS(GAUGEBLOCK_CALL)};
+  return kernels;
+}
+
+}  // namespace GAUGEBLOCK_BACKEND
+}  // namespace gaugeblock::gpu
