@@ -91,7 +91,8 @@ __device__ inline void project_qkv(const AxialPass& pass, const PassTensors& ten
 }
 
 /// z = q · k / √d of one head: the d channels that q and k begin with.
-__device__ inline float logit(const simt::Shared<float>& q, const simt::Shared<float>& k, int d, float scale) {
+__device__ inline float logit(const simt::Shared<float>& q, const simt::Shared<float>& k, int d,
+                              float scale) {
   float sum = 0;
   for (int i = 0; i < d; ++i) {
     const float q_i = q[i];
@@ -101,7 +102,8 @@ __device__ inline float logit(const simt::Shared<float>& q, const simt::Shared<f
   return sum * scale;
 }
 
-/// y = x + (o · W_outᵀ + b_out), a thread an element. Reads the x that the same thread overwrites when y is x.
+/// y = x + (o · W_outᵀ + b_out), a thread an element. Reads the x that the same thread overwrites when y is
+/// x.
 __device__ inline void project_out(const AxialPass& pass, const PassTensors& tensors,
                                    const BlockSequence& sequence, const simt::Shared<float>& o) {
   const int L = static_cast<int>(pass.L), D = static_cast<int>(pass.D);

@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(threads)
 void launch_copy(const View4<const float>& from, const View4<float>& to, const std::array<Index, 4>& shape,
                  LaunchContext& context) {
   const Index elements = shape[0] * shape[1] * shape[2] * shape[3];
-  launch(GAUGEBLOCK_KERNEL(copy_kernel), grid_of(ceil_div(elements, threads)), dim3(threads), 0, context, from,
-         to, Shape4{{shape[0], shape[1], shape[2], shape[3]}});
+  launch(GAUGEBLOCK_KERNEL(copy_kernel), grid_of(ceil_div(elements, threads)), dim3(threads), 0, context,
+         from, to, Shape4{{shape[0], shape[1], shape[2], shape[3]}});
 }
 
 std::optional<std::string> copy_declines(Index elements) {

@@ -35,8 +35,8 @@ class TransposedWeights {
  private:
   static View2<const float> transpose(const View2<const float>& weight, const DeviceBuffer& buffer,
                                       Index outputs, Index inputs, LaunchContext& context) {
-    launch_copy({weight.data, {0, 0, weight.stride[0], weight.stride[1]}}, {buffer.data(), {0, 0, 1, outputs}},
-                {1, 1, outputs, inputs}, context);
+    launch_copy({weight.data, {0, 0, weight.stride[0], weight.stride[1]}},
+                {buffer.data(), {0, 0, 1, outputs}}, {1, 1, outputs, inputs}, context);
     return {buffer.data(), {1, outputs}};
   }
 

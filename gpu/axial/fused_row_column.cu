@@ -6,7 +6,8 @@
 //     thread l:      n_l = LayerNorm(x_l), over x
 //     thread c:      q[·,c], k[·,c], v[·,c] = n · W_qkvᵀ
 //     each query:    all threads, over (head, key):   score = q_query · k_key / √d
-//                    thread c, of head c/d:           o[query,c] = Σ exp(score - max) v[key,c] / Σ exp(score - max)
+//                    thread c, of head c/d:           o[query,c] = Σ exp(score - max) v[key,c] / Σ exp(score
+//                    - max)
 //     thread c:      y[·,c] = x + (o · W_outᵀ + b_out)
 //
 // Takes D up to 1024, and L with (4·D + heads)·L floats of shared memory. Weights are transposed first, so
@@ -78,7 +79,8 @@ __global__ void __launch_bounds__(1024) fused_pass_kernel(AxialPass pass) {
       weighted = fmaf(weight, v_key, weighted);
     }
     o[query * D + c] = weighted / sum;
-    __syncthreads();  // all scores are read before the next query's overwrite them; after the last: o is there
+    __syncthreads();  // all scores are read before the next query's overwrite them; after the last: o is
+                      // there
   }
 
   for (int token = 0; token < L; ++token) {
@@ -126,8 +128,8 @@ std::optional<std::string> fused_pass_declines(const AxialPass& pass) {
 
 AxialKernel fused_row_column() {
   return {"fused_row_column",
-          "one block does a whole pass over a sequence, a thread a channel; columns are read in place", "unfused",
-          declines, run};
+          "one block does a whole pass over a sequence, a thread a channel; columns are read in place",
+          "unfused", declines, run};
 }
 
 }  // namespace GAUGEBLOCK_BACKEND

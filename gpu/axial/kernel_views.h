@@ -27,13 +27,13 @@ struct View2 {
 /// One pass. A sequence is (b, other): the row pass has one for each (b,h), with the W tokens along w; the
 /// column pass one for each (b,w), with the H tokens along h. Only the strides of x and y differ.
 struct AxialPass {
-  View4<const float> x;                  // [B,others,L,D]
-  View4<float> y;                        // [B,others,L,D]; may be x itself
-  View1<const float> norm_weight;        // [D]
-  View1<const float> norm_bias;          // [D]
-  View2<const float> qkv_weight;         // [3D,D]
-  View2<const float> out_weight;         // [D,D]
-  View1<const float> out_bias;           // [D]
+  View4<const float> x;            // [B,others,L,D]
+  View4<float> y;                  // [B,others,L,D]; may be x itself
+  View1<const float> norm_weight;  // [D]
+  View1<const float> norm_bias;    // [D]
+  View2<const float> qkv_weight;   // [3D,D]
+  View2<const float> out_weight;   // [D,D]
+  View1<const float> out_bias;     // [D]
   Index B, others, L, D, heads;
   float eps;
 

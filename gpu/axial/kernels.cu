@@ -2,7 +2,7 @@
 #include "gaugeblock/gpu/axial/kernels.h"
 #include "gaugeblock/gpu/simt/simt.h"
 
-#define GAUGEBLOCK_AXIAL_KERNELS(kernel) kernel(fused_row_column)
+#define GAUGEBLOCK_AXIAL_KERNELS(kernel) kernel(fused_row_column) kernel(tiled)
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {
