@@ -11,7 +11,7 @@
          quotient_error = (1 + gamma_{L+1}) gamma_L sum largest_j (|v_j| + e_vj)
                           + gamma_{L+1} (|o| + dev + inherited) + 32 L tiny (1 + V)                *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation.
-Require Import counter_calculus running_bound prefix_product linear softmax.
+Require Import counter_calculus running_bound prefix_product linear softmax weighted_mean.
 Open Scope R_scope.
 
 Section Logits.
@@ -245,147 +245,56 @@ split; [split|].
 Qed.
 Theorem attention_quotient_bound : Rabs (y - ot) <= quotient_error.
 Proof.
-pose proof C_range as (C1 & C2); pose proof V0 as VP; pose proof size_spec as ((Z1 & Z2) & Z3).
-pose proof (Rabs_pos ot) as O0; pose proof (L5 rho_ge1) as R1.
-assert (I0 : 0 < / C) by (apply Rinv_0_lt_compat; lra).
-assert (I2 : / C <= 2) by (replace 2 with (/ (1 / 2)) by field; apply Rinv_le_contravar; lra).
+pose proof size_spec as ((Z1 & Z2) & Z3).
 assert (L1 : 1 <= INR L) by (apply (le_INR 1); lia).
-assert (SM : forall k, (k <= L + 1)%nat -> rho ^ k <= 16 / 15).
-{ intros k Hk; pose proof (L5 rho_pow_mono k (L + 1) Hk); pose proof (L5 rho_gamma (L + 1) ltac:(lra)) as G.
+assert (SM : rho ^ (L - 1) <= 16 / 15).
+{ pose proof (L5 rho_pow_mono (L - 1) (L + 1) ltac:(lia)); pose proof (L5 rho_gamma (L + 1) ltac:(lra)) as G.
   assert (INR (L + 1) * u / (1 - INR (L + 1) * u) <= 1 / 15); [|lra].
   apply Rmult_le_reg_r with (1 - INR (L + 1) * u); [lra|]; unfold Rdiv; rewrite Rmult_assoc, Rinv_l by lra; lra. }
-set (T := INR L * tiny) in *; assert (T0 : 0 <= T) by (unfold T; apply Rmult_le_pos; lra).
-assert (T1 : 40 * T <= 1) by (unfold T; lra).
-assert (TE : INR L * eta <= T) by (unfold T; apply Rmult_le_compat_l; lra).
-assert (Te : eta <= T) by (assert (1 * eta <= INR L * eta) by (apply Rmult_le_compat_r; lra); lra).
+pose proof (L5 rho_pow_ge1 (L - 1)) as S0; pose proof (L5 rho_ge) as G; pose proof (L5 rho_ge1) as R1.
+assert (T0 : 0 <= INR L * tiny) by (apply Rmult_le_pos; lra).
+assert (TE : INR L * eta <= INR L * tiny) by (apply Rmult_le_compat_l; lra).
 assert (PT : forall j, (j < L)%nat -> 0 <= p j /\ Rabs (p j - t j) <= tiny) by (intros j Hj; split; [apply (p_spec j Hj) | now apply p_t]).
-(* sums of p against sums of t *)
-assert (SP : Rabs (sumn p L - C) <= T).
-{ unfold C, T; replace (sumn p L - sumn t L) with (sumn p L + (-1) * sumn t L) by ring.
-  rewrite <- sumn_scal, <- sumn_plus, <- (sumn_const tiny L); eapply Rle_trans; [apply sumn_abs|].
-  apply sumn_le; intros j Hj; replace (p j + -1 * t j) with (p j - t j) by ring; now apply PT. }
-assert (SPV : Rabs (sumn (fun j => p j * vh j) L - sumn (fun j => t j * vh j) L) <= T * V).
-{ replace (sumn (fun j => p j * vh j) L - sumn (fun j => t j * vh j) L)
-    with (sumn (fun j => p j * vh j) L + (-1) * sumn (fun j => t j * vh j) L) by ring.
-  unfold T; rewrite Rmult_assoc, <- (sumn_const (tiny * V) L), <- sumn_scal, <- sumn_plus.
-  eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros j Hj.
-  replace (p j * vh j + -1 * (t j * vh j)) with ((p j - t j) * vh j) by ring; rewrite Rabs_mult.
-  apply Rmult_le_compat; try apply Rabs_pos; [now apply PT|].
-  pose proof (vh_V j Hj); pose proof (V_spec j Hj); lra. }
-set (A := sumn (fun j => p j * Rabs (vh j)) L).
-assert (SA : A <= C * size + T * V).
-{ unfold size; replace (C * (sumn (fun j => t j * Rabs (vh j)) L / C)) with (sumn (fun j => t j * Rabs (vh j)) L) by (field; lra).
-  unfold A, T; rewrite Rmult_assoc, <- (sumn_const (tiny * V) L), <- sumn_plus; apply sumn_le; intros j Hj.
-  destruct (PT j Hj) as (P0 & P1); apply Rabs_between in P1; pose proof (Rabs_pos (vh j)).
-  pose proof (vh_V j Hj); pose proof (V_spec j Hj).
-  assert ((p j - t j) * Rabs (vh j) <= tiny * V).
-  { apply Rle_trans with (tiny * Rabs (vh j)); [apply Rmult_le_compat_r; lra | apply Rmult_le_compat_l; lra]. }
-  lra. }
-(* numerator *)
-pose proof ((L7 anysum_error) f (fun j => p j * vh j) (fun j => p j * Rabs (vh j))
-  (fun j => u * (p j * Rabs (vh j)) + eta) L Nh N_spec) as BN.
-rewrite sumn_plus, sumn_scal, sumn_const in BN; fold A in BN.
-assert (BN' : Rabs (Nh - sumn (fun j => p j * vh j) L) <= (rho ^ L - 1) * A + 2 * (16 / 15) * T).
-{ eapply Rle_trans; [apply BN|].
-  - intros j Hj; destruct (PT j Hj) as (P0 & _); rewrite Rabs_mult, (Rabs_pos_eq (p j)) by exact P0; split; [lra|].
-    pose proof ((L7 rf_error) _ _ (f_spec j Hj)) as X; rewrite Rabs_mult, (Rabs_pos_eq (p j)) in X by exact P0; exact X.
-  - assert (A0 : 0 <= A) by (apply sumn_ge0; intros j Hj; apply Rmult_le_pos; [apply (PT j Hj) | apply Rabs_pos]).
-    pose proof (SM (L - 1)%nat ltac:(lia)) as S1; pose proof (L5 rho_pow_ge1 (L - 1)) as S0; pose proof (L5 rho_ge) as G.
-    assert (RL : rho ^ (L - 1) * rho = rho ^ L) by (replace L with (Datatypes.S (L - 1)) at 2 by lia; simpl; ring).
-    assert (X1 : rho ^ (L - 1) * ((1 + u) * A) <= rho ^ L * A).
-    { rewrite <- RL, Rmult_assoc; apply Rmult_le_compat_l; [lra|]; apply Rmult_le_compat_r; lra. }
-    assert (X2 : rho ^ (L - 1) * (INR L * eta) <= 16 / 15 * T) by (apply Rmult_le_compat; try lra; apply Rmult_le_pos; lra).
-    assert (X3 : INR (L - 1) * rho ^ (L - 1) * eta <= 16 / 15 * T).
-    { assert (INR (L - 1) <= INR L) by (apply le_INR; lia).
-      replace (INR (L - 1) * rho ^ (L - 1) * eta) with (rho ^ (L - 1) * (INR (L - 1) * eta)) by ring.
-      pose proof (pos_INR (L - 1)).
-      assert (INR (L - 1) * eta <= INR L * eta) by (apply Rmult_le_compat_r; lra).
-      apply Rmult_le_compat; try lra; apply Rmult_le_pos; lra. }
-    lra. }
-(* denominator, both sides *)
-pose proof ((L7 anysum_error) p p p (fun _ => 0) L Dh D_spec) as BD.
-rewrite sumn_const, Rmult_0_r, Rplus_0_r in BD.
-assert (BD' := BD (fun j Hj => conj (Req_le _ _ (Rabs_pos_eq _ (proj1 (PT j Hj))))
-   (Req_le _ _ (eq_trans (f_equal Rabs (Rminus_diag_eq (p j) (p j) eq_refl)) Rabs_R0)))); clear BD.
-pose proof (anysum_low u eta u_ge0 u_lt1 eta_ge0 p L Dh D_spec (fun j Hj => proj1 (PT j Hj))) as BL.
-apply Rabs_between in BD'; apply Rabs_between in SP.
-pose proof (SM (L - 1)%nat ltac:(lia)) as S1; pose proof (L5 rho_pow_ge1 (L - 1)) as S0.
-assert (W : INR (L - 1) * rho ^ (L - 1) * eta <= 16 / 15 * T).
+assert (W : INR (L - 1) * rho ^ (L - 1) * eta <= 16 / 15 * (INR L * tiny)).
 { assert (INR (L - 1) <= INR L) by (apply le_INR; lia).
   replace (INR (L - 1) * rho ^ (L - 1) * eta) with (rho ^ (L - 1) * (INR (L - 1) * eta)) by ring.
   pose proof (pos_INR (L - 1)).
   assert (INR (L - 1) * eta <= INR L * eta) by (apply Rmult_le_compat_r; lra).
   apply Rmult_le_compat; try lra; apply Rmult_le_pos; lra. }
-destruct (low_1 u eta u_ge0 u_lt1 eta_ge0 (L - 1)) as (B0 & B1).
-set (a := rho ^ (L - 1)) in *; set (b := (1 - u) ^ (L - 1)) in *.
-assert (DB : b - 5 * T <= Dh / C <= a + 5 * T).
-{ split; apply Rmult_le_reg_r with C; try lra; unfold Rdiv; rewrite Rmult_assoc, Rinv_l, Rmult_1_r by lra.
-  - assert (b * (C - T) <= b * sumn p L) by (apply Rmult_le_compat_l; lra).
-    assert (b * T <= 1 * T) by (apply Rmult_le_compat_r; lra).
-    assert (5 * T * (1 / 2) <= 5 * T * C) by (apply Rmult_le_compat_l; lra). lra.
-  - assert (a * sumn p L <= a * (C + T)) by (apply Rmult_le_compat_l; lra).
-    assert (a * T <= 16 / 15 * T) by (apply Rmult_le_compat_r; lra).
-    assert (5 * T * (1 / 2) <= 5 * T * C) by (apply Rmult_le_compat_l; lra). lra. }
-(* numerator, normalised *)
-assert (TV0 : 0 <= T * V) by (apply Rmult_le_pos; lra).
-assert (NB : Rabs (Nh / C - ot) <= (rho ^ L - 1) * size + T * (3 * V + 5)).
-{ unfold ot; replace (Nh / C - sumn (fun j => t j * vh j) L / C) with ((Nh - sumn (fun j => t j * vh j) L) * / C)
-    by (unfold Rdiv; ring).
-  rewrite Rabs_mult, (Rabs_pos_eq (/ C)) by lra.
-  assert (X : Rabs (Nh - sumn (fun j => t j * vh j) L) <= (rho ^ L - 1) * (C * size) + 16 / 15 * (T * V) + 2 * (16 / 15) * T).
-  { replace (Nh - sumn (fun j => t j * vh j) L) with ((Nh - sumn (fun j => p j * vh j) L)
-      + (sumn (fun j => p j * vh j) L - sumn (fun j => t j * vh j) L)) by ring.
-    eapply Rle_trans; [apply Rabs_triang|].
-    pose proof (SM L ltac:(lia)); pose proof (L5 rho_pow_ge1 L).
-    assert ((rho ^ L - 1) * A <= (rho ^ L - 1) * (C * size + T * V)) by (apply Rmult_le_compat_l; lra).
-    assert (rho ^ L * (T * V) <= 16 / 15 * (T * V)) by (apply Rmult_le_compat_r; lra). lra. }
-  apply Rle_trans with (((rho ^ L - 1) * (C * size) + 16 / 15 * (T * V) + 2 * (16 / 15) * T) * / C).
-  - apply Rmult_le_compat_r; lra.
-  - replace (((rho ^ L - 1) * (C * size) + 16 / 15 * (T * V) + 2 * (16 / 15) * T) * / C)
-      with ((rho ^ L - 1) * size + (16 / 15 * (T * V) + 2 * (16 / 15) * T) * / C) by (field; lra).
-    assert ((16 / 15 * (T * V) + 2 * (16 / 15) * T) * / C <= (16 / 15 * (T * V) + 2 * (16 / 15) * T) * 2)
-      by (apply Rmult_le_compat_l; lra). lra. }
-set (n0 := T * (3 * V + 5)) in *.
-assert (N0 : 0 <= n0) by (unfold n0; apply Rmult_le_pos; lra).
-assert (N1 : n0 <= 1 / 40 * (3 * V + 5)) by (unfold n0; apply Rmult_le_compat_r; lra).
-assert (NC : Rabs Nh <= 2 * INR L * (16 / 15 * V + n0)).
-{ replace Nh with (C * (ot + (Nh / C - ot))) by (field; lra); rewrite Rabs_mult, (Rabs_pos_eq C) by lra.
-  pose proof (Rabs_triang ot (Nh / C - ot)); pose proof (SM L ltac:(lia)); pose proof (L5 rho_pow_ge1 L).
-  assert (0 <= size) by lra.
-  assert ((rho ^ L - 1) * size <= 1 / 15 * V) by (apply Rmult_le_compat; lra).
-  apply Rmult_le_compat; try lra; apply Rabs_pos. }
-pose proof (quotient_hat_error u eta u_ge0 u_lt1 eta_ge0 Nh Dh y y_spec) as QE.
-assert (Dh0 : 0 < Dh).
-{ destruct DB as (DB1 & _).
-  assert (15 / 16 <= b).
-  { unfold b; eapply Rle_trans; [|apply (L5 bernoulli); lra].
-    assert (INR (L - 1) * u <= INR (L + 1) * u) by (apply Rmult_le_compat_r; [lra | apply le_INR; lia]). lra. }
-  assert (0 < Dh / C) by lra. replace Dh with (Dh / C * C) by (field; lra). apply Rmult_lt_0_compat; lra. }
-assert (QQ : Nh / Dh = (Nh / C) / (Dh / C)) by (field; lra).
-rewrite QQ in QE.
-assert (SB : (rho * Rabs Nh + 1) * eta <= T * (3 * V + 2)).
-{ pose proof (SM 1%nat ltac:(lia)) as S2; rewrite pow_1 in S2.
-  assert (X1 : rho * Rabs Nh <= 16 / 15 * (2 * INR L * (16 / 15 * V + n0))) by (apply Rmult_le_compat; try lra; apply Rabs_pos).
-  assert (X2 : 16 / 15 * (2 * INR L * (16 / 15 * V + n0)) <= INR L * (5 / 2 * V + 1)).
-  { assert (INR L * n0 <= INR L * (1 / 40 * (3 * V + 5))) by (apply Rmult_le_compat_l; lra).
-    assert (0 <= INR L * V) by (apply Rmult_le_pos; lra). lra. }
-  assert (X3 : rho * Rabs Nh * eta <= INR L * (5 / 2 * V + 1) * eta) by (apply Rmult_le_compat_r; lra).
-  assert (X4 : INR L * eta * (5 / 2 * V + 1) <= T * (5 / 2 * V + 1)) by (apply Rmult_le_compat_r; lra). lra. }
-assert (QE' : Rabs (y - Nh / C / (Dh / C)) <= (rho ^ 2 - 1) * Rabs (Nh / C / (Dh / C)) + T * (3 * V + 2)) by lra.
-pose proof (quotient_bound u eta u_ge0 u_lt1 eta_ge0 L (Nh / C) (Dh / C) ot size n0 (5 * T) V (T * (3 * V + 2))
-  L_pos L_small NB (conj Z1 Z2) N0 DB ltac:(lra) y QE') as QB.
-pose proof ot_o as OO.
-assert (OB : Rabs ot <= Rabs o + dev + inherited).
-{ replace ot with (o + (ot - o)) by ring; eapply Rle_trans; [apply Rabs_triang | lra]. }
-assert (G1 : 0 <= gamma (L + 1)) by (apply (L5 gamma_ge0); lra).
+assert (BN : Rabs (Nh - sumn (fun j => p j * vh j) L) <=
+   (rho ^ L - 1) * sumn (fun j => p j * Rabs (vh j)) L + 2 * (16 / 15) * (INR L * tiny)).
+{ pose proof ((L7 anysum_error) f (fun j => p j * vh j) (fun j => p j * Rabs (vh j))
+    (fun j => u * (p j * Rabs (vh j)) + eta) L Nh N_spec) as BN.
+  rewrite sumn_plus, sumn_scal, sumn_const in BN; set (A := sumn (fun j => p j * Rabs (vh j)) L) in *.
+  eapply Rle_trans; [apply BN|].
+  - intros j Hj; destruct (PT j Hj) as (P0 & _); rewrite Rabs_mult, (Rabs_pos_eq (p j)) by exact P0; split; [lra|].
+    pose proof ((L7 rf_error) _ _ (f_spec j Hj)) as X; rewrite Rabs_mult, (Rabs_pos_eq (p j)) in X by exact P0; exact X.
+  - assert (A0 : 0 <= A) by (apply sumn_ge0; intros j Hj; apply Rmult_le_pos; [apply (PT j Hj) | apply Rabs_pos]).
+    assert (RL : rho ^ (L - 1) * rho = rho ^ L) by (replace L with (Datatypes.S (L - 1)) at 2 by lia; simpl; ring).
+    assert (X1 : rho ^ (L - 1) * ((1 + u) * A) <= rho ^ L * A).
+    { rewrite <- RL, Rmult_assoc; apply Rmult_le_compat_l; [lra|]; apply Rmult_le_compat_r; lra. }
+    assert (X2 : rho ^ (L - 1) * (INR L * eta) <= 16 / 15 * (INR L * tiny)) by (apply Rmult_le_compat; try lra; apply Rmult_le_pos; lra).
+    lra. }
+assert (BD : (1 - u) ^ (L - 1) * sumn p L - 16 / 15 * (INR L * tiny) <= Dh <= rho ^ (L - 1) * sumn p L + 16 / 15 * (INR L * tiny)).
+{ pose proof ((L7 anysum_error) p p p (fun _ => 0) L Dh D_spec) as BD.
+  rewrite sumn_const, Rmult_0_r, Rplus_0_r in BD.
+  assert (BD' := BD (fun j Hj => conj (Req_le _ _ (Rabs_pos_eq _ (proj1 (PT j Hj))))
+     (Req_le _ _ (eq_trans (f_equal Rabs (Rminus_diag_eq (p j) (p j) eq_refl)) Rabs_R0)))); clear BD.
+  pose proof (anysum_low u eta u_ge0 u_lt1 eta_ge0 p L Dh D_spec (fun j Hj => proj1 (PT j Hj))) as BL.
+  apply Rabs_between in BD'; lra. }
+pose proof (weighted_mean_bound u eta u_ge0 u_lt1 eta_ge0 L L t p vh tiny V Nh Dh y L_pos L_pos L_small
+  (fun j Hj => proj1 (proj1 (t_range j Hj))) C_range PT (fun j Hj => Rle_trans _ _ _ (vh_V j Hj) (V_spec j Hj))
+  eta_tiny ltac:(lra) BN BD y_spec) as WM.
+change (weighted_mean.ot L t vh) with ot in WM; change (weighted_mean.size L t vh) with size in WM.
 assert (LU : INR L * u <= INR (L + 1) * u) by (apply Rmult_le_compat_r; [lra | apply le_INR; lia]).
+assert (G1 : 0 <= gamma (L + 1)) by (apply (L5 gamma_ge0); lra).
 assert (G0 : 0 <= gamma L) by (apply (L5 gamma_ge0); lra).
+assert (OB : Rabs ot <= Rabs o + dev + inherited).
+{ replace ot with (o + (ot - o)) by ring; eapply Rle_trans; [apply Rabs_triang|]; pose proof ot_o; lra. }
 assert (M1 : (1 + gamma (L + 1)) * (gamma L * size) <= (1 + gamma (L + 1)) * (gamma L * numerator_size)).
 { apply Rmult_le_compat_l; [lra|]; apply Rmult_le_compat_l; lra. }
 assert (M2 : gamma (L + 1) * Rabs ot <= gamma (L + 1) * (Rabs o + dev + inherited)) by (apply Rmult_le_compat_l; lra).
-assert (M3 : 2 * n0 + 4 * (V + n0) * (5 * T) + T * (3 * V + 2) <= 32 * T * (1 + V)).
-{ assert (T * n0 <= T * (1 / 40 * (3 * V + 5))) by (apply Rmult_le_compat_l; lra). unfold n0 in *; lra. }
-unfold quotient_error; replace (32 * INR L * tiny) with (32 * T) by (unfold T; ring); lra.
+unfold quotient_error; lra.
 Qed.
 Theorem attention_two_pass_bound : Rabs (y - o) <= dev + inherited + quotient_error.
 Proof.
