@@ -247,3 +247,291 @@ induction A as [j w y W Lf | l J c y y' Hc A IH R | l1 l2 J1 J2 y1 y2 y A1 IH1 A
     assert ((1 + u) * (q * (s1 + s2) - (h1 + h2)) <= (1 + u) * (y1 + y2)) by (apply Rmult_le_compat_l; lra). lra.
 Qed.
 End Sums.
+
+(** * One query *)
+Section Online.
+Set Default Proof Using "All".
+Variables u eta eps tiny : R.
+Hypothesis u_ge0 : 0 <= u.
+Hypothesis u_lt1 : u < 1.
+Hypothesis eta_ge0 : 0 <= eta.
+Hypothesis eps_spec : 0 <= eps < 1.
+Hypothesis eta_tiny : eta <= tiny.
+Local Notation L5 x := (x u eta u_ge0 u_lt1 eta_ge0) (only parsing).
+Local Notation E8 x := (x u eta u_ge0 u_lt1 eta_ge0 1 Rlt_0_1 (fun _ => 0)) (only parsing).
+Local Notation rho := (rho u).
+Local Notation gamma := (gamma u).
+Lemma tiny_ge0 : 0 <= tiny. Proof. lra. Qed.
+Variables (L J : nat) (z zh ez : nat -> R) (top ez_max mh : R).
+Hypothesis L_pos : (1 <= L)%nat.
+Hypothesis zh_spec : forall j, (j < L)%nat -> Rabs (zh j - z j) <= ez j <= ez_max.
+Hypothesis top_spec : forall j, (j < L)%nat -> z j <= top.
+Hypothesis mh_spec : (forall j, (j < L)%nat -> zh j <= mh) /\ exists j, (j < L)%nat /\ zh j = mh.
+Hypothesis K_small : INR (L + J + 1) * u <= 1 / 16.
+Hypothesis tiny_small : 80 * INR L * INR (Datatypes.S J) * tiny <= 1.
+Hypothesis exp_small : INR (Datatypes.S J) * (eta + eps / (1 - eps) + tiny) <= 1 / 2.
+Local Notation beta := (eta + eps / (1 - eps)).
+Local Notation T11 th := (th u eta eps tiny u_ge0 u_lt1 eta_ge0 eps_spec tiny_ge0 L z zh ez top ez_max mh zh_spec top_spec mh_spec) (only parsing).
+
+(* weights as they are used: a product of computed exponentials, from a key's logit to the maximum *)
+Inductive weight : nat -> R -> R -> R -> R -> Prop :=
+| weight_one a b x p : near u eta (a - b) x -> exp_hat eps tiny x p -> 0 <= p -> a <= b ->
+    weight 1 a b p (clamped eps x p)
+| weight_more n a b c p t x s : weight n a b p t -> near u eta (b - c) x -> exp_hat eps tiny x s -> 0 <= s -> b <= c ->
+    weight (Datatypes.S n) a c (p * s) (t * clamped eps x s).
+Definition scale_max := exp beta + tiny.
+Lemma beta_ge0 : 0 <= beta.
+Proof.
+assert (0 <= eps / (1 - eps)); [|lra].
+unfold Rdiv; apply Rmult_le_pos; [lra | left; apply Rinv_0_lt_compat; lra].
+Qed.
+Lemma scale_max_ge1 : 1 <= scale_max.
+Proof. unfold scale_max; pose proof beta_ge0; pose proof (exp_ineq1_le beta); lra. Qed.
+Lemma exp_pow x n : exp x ^ n = exp (INR n * x).
+Proof.
+induction n as [|n IH]; [simpl; rewrite Rmult_0_l, exp_0; reflexivity|].
+rewrite S_INR; simpl; rewrite IH, <- exp_plus; f_equal; ring.
+Qed.
+Lemma scale_max_pow n : (n <= Datatypes.S J)%nat -> scale_max ^ n <= 2.
+Proof.
+intros Hn; pose proof beta_ge0 as B0; pose proof scale_max_ge1.
+assert (S : scale_max <= exp (beta + tiny)).
+{ unfold scale_max; assert (EP : exp (beta + tiny) = exp beta * exp tiny) by apply exp_plus; rewrite EP; pose proof (exp_ineq1_le tiny); pose proof (exp_ineq1_le beta).
+  assert (exp beta * (1 + tiny) <= exp beta * exp tiny) by (apply Rmult_le_compat_l; [left; apply exp_pos | lra]).
+  assert (1 * tiny <= exp beta * tiny) by (apply Rmult_le_compat_r; lra). lra. }
+eapply Rle_trans; [apply pow_incr; split; [lra | exact S]|]; rewrite exp_pow.
+eapply Rle_trans; [|exact (exp_half u eta eps tiny u_ge0 u_lt1 eta_ge0 eps_spec tiny_ge0 L z zh ez top ez_max mh zh_spec top_spec mh_spec)].
+apply (exp_mono u eta eps tiny u_ge0 u_lt1 eta_ge0 eps_spec tiny_ge0).
+apply le_INR in Hn; assert (INR n * (beta + tiny) <= INR (Datatypes.S J) * (beta + tiny)) by (apply Rmult_le_compat_r; lra). lra.
+Qed.
+Lemma clamped_spec a b x s : near u eta (a - b) x -> exp_hat eps tiny x s -> a <= b ->
+  0 < clamped eps x s <= exp beta /\ Rabs (s - clamped eps x s) <= tiny.
+Proof.
+intros N E AB; destruct (exp_relative u eta eps tiny u_ge0 u_lt1 eta_ge0 eps_spec tiny_ge0 x s E) as (Et & K1 & K2).
+pose proof (exp_pos x) as XP; pose proof (exp_pos (- (eps / (1 - eps)))).
+unfold near in N; apply Rabs_between in N; rewrite (Rabs_left1 (a - b)) in N by lra.
+assert (0 <= (1 - u) * (b - a)) by (apply Rmult_le_pos; lra).
+split; [|exact Et]; split.
+- assert (0 < clamped eps x s / exp x) by lra; replace (clamped eps x s) with (clamped eps x s / exp x * exp x) by (field; lra).
+  apply Rmult_lt_0_compat; lra.
+- replace (clamped eps x s) with (clamped eps x s / exp x * exp x) by (field; lra).
+  apply Rle_trans with (exp (eps / (1 - eps)) * exp x); [apply Rmult_le_compat_r; lra|].
+  rewrite <- exp_plus; apply (exp_mono u eta eps tiny u_ge0 u_lt1 eta_ge0 eps_spec tiny_ge0); lra.
+Qed.
+Lemma weight_telescope n a b p t : weight n a b p t -> telescope u eta eps n a b t.
+Proof.
+induction 1 as [a b x p N E P AB | n a b c p t x s W IH N E S BC].
+- destruct (exp_relative u eta eps tiny u_ge0 u_lt1 eta_ge0 eps_spec tiny_ge0 x p E) as (_ & K).
+  apply (tele_one _ _ _ a b x _ (clamped eps x p / exp x)); [exact N | field; pose proof (exp_pos x); lra | exact K | exact AB].
+- destruct (exp_relative u eta eps tiny u_ge0 u_lt1 eta_ge0 eps_spec tiny_ge0 x s E) as (_ & K).
+  apply (tele_more _ _ _ n a b c x t (clamped eps x s / exp x)); [exact IH | exact N | | exact K | exact BC].
+  f_equal; field; pose proof (exp_pos x); lra.
+Qed.
+Lemma weight_range n a b p t : weight n a b p t -> 0 <= p /\ 0 < t <= scale_max ^ n /\ Rabs (p - t) <= INR n * tiny * scale_max ^ n.
+Proof.
+pose proof scale_max_ge1 as S1; pose proof tiny_ge0 as T0.
+induction 1 as [a b x p N E P AB | n a b c p t x s W IH N E S BC].
+- destruct (clamped_spec a b x p N E AB) as ((C1 & C2) & C3); unfold scale_max in *.
+  split; [exact P|]; rewrite pow_1; split; [lra|]; simpl INR.
+  assert (tiny * 1 <= tiny * (exp beta + tiny)) by (apply Rmult_le_compat_l; lra). lra.
+- destruct IH as (P0 & (I1 & I2) & I3); destruct (clamped_spec b c x s N E BC) as ((C1 & C2) & C3).
+  assert (CS : clamped eps x s <= scale_max) by (unfold scale_max; lra).
+  assert (SS : s <= scale_max) by (unfold scale_max; apply Rabs_between in C3; lra).
+  pose proof (pow_R1_Rle scale_max n S1) as PN; pose proof (pos_INR n).
+  split; [apply Rmult_le_pos; lra|]; cbn [pow]; split; [split|].
+  + apply Rmult_lt_0_compat; lra.
+  + rewrite (Rmult_comm scale_max); apply Rmult_le_compat; lra.
+  + replace (p * s - t * clamped eps x s) with ((p - t) * s + t * (s - clamped eps x s)) by ring.
+    eapply Rle_trans; [apply Rabs_triang|]; rewrite !Rabs_mult, (Rabs_pos_eq s), (Rabs_pos_eq t) by lra; rewrite S_INR.
+    assert (A1 : Rabs (p - t) * s <= INR n * tiny * scale_max ^ n * scale_max) by (apply Rmult_le_compat; try lra; apply Rabs_pos).
+    assert (A2 : t * Rabs (s - clamped eps x s) <= scale_max ^ n * tiny) by (apply Rmult_le_compat; try lra; apply Rabs_pos).
+    assert (A3 : scale_max ^ n * tiny * 1 <= scale_max ^ n * tiny * scale_max) by (apply Rmult_le_compat_l; [apply Rmult_le_pos; lra | lra]).
+    lra.
+Qed.
+
+(* the weights of all keys *)
+Variables (wn : nat -> nat) (P t : nat -> R).
+Hypothesis P_spec : forall j, (j < L)%nat -> (wn j <= Datatypes.S J)%nat /\ weight (wn j) (zh j) mh (P j) (t j).
+Definition tau := 2 * INR (Datatypes.S J) * tiny.
+Theorem weight_error j : (j < L)%nat -> 0 <= P j /\ 0 < t j <= 2 /\ Rabs (P j - t j) <= tau.
+Proof.
+intros Hj; destruct (P_spec j Hj) as (Hn & W); destruct (weight_range _ _ _ _ _ W) as (P0 & (T1 & T2) & PT).
+pose proof (scale_max_pow (wn j) Hn); pose proof tiny_ge0 as T0; apply le_INR in Hn; pose proof (pos_INR (wn j)).
+split; [exact P0|]; split; [lra|]; unfold tau.
+assert (INR (wn j) * tiny <= INR (Datatypes.S J) * tiny) by (apply Rmult_le_compat_r; lra).
+assert (0 <= INR (wn j) * tiny) by (apply Rmult_le_pos; lra).
+pose proof (pow_R1_Rle scale_max (wn j) scale_max_ge1).
+assert (INR (wn j) * tiny * scale_max ^ wn j <= INR (Datatypes.S J) * tiny * 2) by (apply Rmult_le_compat; lra). lra.
+Qed.
+Local Notation w := (wz z top).
+Local Notation xi := (xi_of u eta eps z ez top ez_max J).
+Definition kap j := t j * exp (mh - z j).
+Lemma t_kap j : (j < L)%nat -> t j = lambda top mh * (w j * kap j) /\ exp (- xi j) <= kap j <= exp (xi j).
+Proof.
+intros Hj; destruct (P_spec j Hj) as (Hn & W).
+exact (T11 weights_online J (wn j) j (t j) Hj Hn (weight_telescope _ _ _ _ _ W)).
+Qed.
+Lemma w_pos j : (j < L)%nat -> 0 < w j. Proof. intros _; apply exp_pos. Qed.
+Local Notation Sw := (S L w kap).
+Lemma C_S : weighted_mean.C L t = lambda top mh * Sw.
+Proof. unfold weighted_mean.C, S; rewrite <- sumn_scal; apply sumn_ext; intros j Hj; apply (t_kap j Hj). Qed.
+Lemma C_range : 1 / 2 <= weighted_mean.C L t <= 2 * INR L.
+Proof.
+split.
+- destruct mh_spec as (_ & i & Hi & Ez); destruct (P_spec i Hi) as (Hn & W).
+  assert (TI : 1 / 2 <= t i).
+  { destruct (T11 telescope_spec _ _ _ _ (weight_telescope _ _ _ _ _ W)) as (_ & _ & Y1 & _).
+    rewrite Ez in Y1; replace (mh - mh) with 0 in Y1 by ring; rewrite exp_0, Rmult_1_r in Y1.
+    eapply Rle_trans; [|exact Y1]; eapply Rle_trans; [|apply exp_ineq1_le].
+    apply le_INR in Hn; pose proof beta_ge0; pose proof tiny_ge0; pose proof (pos_INR (Datatypes.S J)); unfold exp_log.
+    assert (INR (wn i) * beta <= INR (Datatypes.S J) * beta) by (apply Rmult_le_compat_r; lra).
+    assert (0 <= INR (Datatypes.S J) * tiny) by (apply Rmult_le_pos; lra). lra. }
+  eapply Rle_trans; [exact TI|]; unfold weighted_mean.C.
+  assert (G : forall m, (i < m <= L)%nat -> t i <= sumn t m).
+  { induction m as [|m IH]; intros Hm; [lia|]; cbn [sumn].
+    destruct (Nat.eq_dec i m) as [->|E].
+    - assert (0 <= sumn t m) by (apply sumn_ge0; intros k Hk; destruct (weight_error k ltac:(lia)) as (_ & (X & _) & _); lra); lra.
+    - pose proof (IH ltac:(lia)); destruct (weight_error m ltac:(lia)) as (_ & (X & _) & _); lra. }
+  apply G; lia.
+- unfold weighted_mean.C; rewrite Rmult_comm, <- (sumn_const 2); apply sumn_le; intros j Hj; apply (weight_error j Hj).
+Qed.
+Lemma share j : (j < L)%nat -> t j / weighted_mean.C L t = w j * kap j / Sw.
+Proof.
+intros Hj; rewrite C_S; destruct (t_kap j Hj) as (E & _); rewrite E at 1.
+pose proof (S_pos L w kap xi L_pos w_pos (fun j Hj => proj2 (t_kap j Hj))); pose proof (exp_pos (top - mh)); unfold lambda.
+field; split; lra.
+Qed.
+Lemma share_spec j : (j < L)%nat -> 0 < t j / weighted_mean.C L t <= largest L w xi j.
+Proof. intros Hj; rewrite share by exact Hj; exact (weights_largest L w kap xi L_pos w_pos (fun j Hj => proj2 (t_kap j Hj)) j Hj). Qed.
+
+Variables (v vh ev : nat -> R) (mx V : R).
+Hypothesis vh_spec : forall j, (j < L)%nat -> Rabs (vh j - v j) <= ev j.
+Hypothesis V_spec : forall j, (j < L)%nat -> Rabs (v j) + ev j <= V.
+Definition o := average L w v.
+Hypothesis mx_spec : forall j, (j < L)%nat -> Rabs (v j - o) <= mx.
+Definition dev := Rmin (sumn (fun j => change L w xi j * Rabs (v j - o)) L) mx.
+Definition inherited := sumn (fun j => largest L w xi j * ev j) L.
+Definition numerator_size := sumn (fun j => largest L w xi j * (Rabs (v j) + ev j)) L.
+Definition quotient_error := (1 + gamma (L + J + 1)) * (gamma (L + J) * numerator_size)
+  + gamma (L + J + 1) * (Rabs o + dev + inherited) + 64 * INR L * INR (Datatypes.S J) * tiny * (1 + V).
+Lemma vh_V j : (j < L)%nat -> Rabs (vh j) <= Rabs (v j) + ev j.
+Proof.
+intros Hj; replace (vh j) with (v j + (vh j - v j)) by ring; eapply Rle_trans; [apply Rabs_triang|].
+pose proof (vh_spec j Hj); lra.
+Qed.
+
+(* numerator and denominator: the same weights, each key once, any order *)
+Definition keys := map (fun j => (j, P j)) (seq 0 L).
+Definition numerator_leaf j wj y := rounded_or_fused u eta (wj * vh j) y.
+Definition denominator_leaf (j : nat) (wj y : R) := y = wj.
+Variables (lN lD : list (nat * R)) (JN JD : nat) (Nh Dh y : R).
+Hypothesis N_spec : acc u eta scale_max numerator_leaf lN JN Nh /\ Permutation lN keys /\ (JN <= J)%nat.
+Hypothesis D_spec : acc u eta scale_max denominator_leaf lD JD Dh /\ Permutation lD keys /\ (JD <= J)%nat.
+Hypothesis y_spec : quotient_hat u eta Nh Dh y.
+
+Lemma keys_length l : Permutation l keys -> length l = L.
+Proof. intros H; rewrite (Permutation_length H); unfold keys; rewrite map_length, seq_length; reflexivity. Qed.
+Lemma lost_bound kl n : (n <= J)%nat -> (kl <= 1)%nat ->
+  lost u eta scale_max kl L n <= (INR kl + INR (Datatypes.S J)) * (16 / 15) * 2 * (INR L * tiny).
+Proof.
+intros Hn Hk; unfold lost.
+assert (SM : rho ^ (L - 1 + n) <= 16 / 15).
+{ pose proof (L5 rho_pow_mono (L - 1 + n) (L + J + 1) ltac:(lia)); pose proof (L5 rho_gamma (L + J + 1) ltac:(lra)) as G.
+  assert (INR (L + J + 1) * u / (1 - INR (L + J + 1) * u) <= 1 / 15); [|lra].
+  apply Rmult_le_reg_r with (1 - INR (L + J + 1) * u); [lra|]; unfold Rdiv; rewrite Rmult_assoc, Rinv_l by lra; lra. }
+pose proof (scale_max_pow n ltac:(lia)) as S2; pose proof (pow_R1_Rle scale_max n scale_max_ge1) as S1.
+pose proof (L5 rho_pow_ge1 (L - 1 + n)) as R1.
+assert (E : INR (L * (kl + n + 1) - 1) <= INR L * (INR kl + INR (Datatypes.S J))).
+{ rewrite <- plus_INR, <- mult_INR; apply le_INR; nia. }
+pose proof (pos_INR (L * (kl + n + 1) - 1)) as E0; pose proof (pos_INR L); pose proof (pos_INR kl); pose proof (pos_INR (Datatypes.S J)).
+set (q := INR L * (INR kl + INR (Datatypes.S J))) in *.
+assert (A1 : rho ^ (L - 1 + n) * scale_max ^ n <= 16 / 15 * 2) by (apply Rmult_le_compat; lra).
+assert (A2 : INR (L * (kl + n + 1) - 1) * (rho ^ (L - 1 + n) * scale_max ^ n) <= q * (16 / 15 * 2)).
+{ apply Rmult_le_compat; try lra; apply Rmult_le_pos; lra. }
+assert (A3 : INR (L * (kl + n + 1) - 1) * (rho ^ (L - 1 + n) * scale_max ^ n) * eta <= q * (16 / 15 * 2) * tiny).
+{ apply Rmult_le_compat; try lra; apply Rmult_le_pos; try lra; apply Rmult_le_pos; lra. }
+unfold q in A3; lra.
+Qed.
+
+Theorem attention_online_bound : Rabs (y - o) <= dev + inherited + quotient_error.
+Proof.
+pose proof C_range as (C1 & C2); pose proof tiny_ge0 as T0.
+assert (L1 : 1 <= INR L) by (apply (le_INR 1); lia).
+assert (J1 : 1 <= INR (Datatypes.S J)) by (apply (le_INR 1); lia).
+assert (LT : 0 <= INR L * tiny) by (apply Rmult_le_pos; lra).
+assert (TT : INR L * tau = 2 * INR (Datatypes.S J) * (INR L * tiny)) by (unfold tau; ring).
+assert (JT : 1 * (INR L * tiny) <= INR (Datatypes.S J) * (INR L * tiny)) by (apply Rmult_le_compat_r; lra).
+destruct N_spec as (AN & PN & HN); destruct D_spec as (AD & PD & HD).
+(* numerator *)
+assert (LN : forall j wj y, 0 <= wj -> numerator_leaf j wj y ->
+  er (wj * vh j) (wj * Rabs (vh j)) (rho ^ 1 * (wj * Rabs (vh j))) (INR 1 * eta) y).
+{ intros j wj y' W Lf; pose proof (E8 er_rf _ _ _ _ _ _ (E8 er_exact (wj * vh j)) Lf) as X.
+  rewrite Rabs_mult, (Rabs_pos_eq wj) in X by exact W.
+  eapply (E8 er_weak); [exact X | simpl; lra | simpl; lra]. }
+pose proof (rescaled_sum_error u eta u_ge0 u_lt1 eta_ge0 scale_max scale_max_ge1 numerator_leaf vh 1 LN lN JN Nh AN) as (_ & _ & _ & XN).
+rewrite !(psum_perm _ _ _ PN), (keys_length lN PN) in XN; unfold keys in XN; rewrite !psum_keys in XN; unfold value, majorant in XN; simpl fst in XN; simpl snd in XN.
+set (A := sumn (fun j => P j * Rabs (vh j)) L) in *.
+assert (A0 : 0 <= A) by (apply sumn_ge0; intros j Hj; apply Rmult_le_pos; [apply (weight_error j Hj) | apply Rabs_pos]).
+assert (BN : Rabs (Nh - sumn (fun j => P j * vh j) L) <= (rho ^ (L + J) - 1) * A + 2 * (16 / 15) * (INR L * tau)).
+{ pose proof (lost_bound 1 JN HN (le_n 1)) as LB; simpl (INR 1) in LB.
+  assert (rho ^ (L - 1 + JN + 1) * A <= rho ^ (L + J) * A) by (apply Rmult_le_compat_r; [exact A0 | apply (L5 rho_pow_mono); lia]).
+  rewrite TT; lra. }
+(* denominator *)
+assert (LD : forall j wj y, 0 <= wj -> denominator_leaf j wj y ->
+  er (wj * 1) (wj * Rabs 1) (rho ^ 0 * (wj * Rabs 1)) (INR 0 * eta) y).
+{ intros j wj y' W Lf; unfold denominator_leaf in Lf; subst y'; rewrite Rabs_R1, Rmult_1_r; simpl; rewrite Rmult_1_l, Rmult_0_l.
+  pose proof (E8 er_exact wj) as X; rewrite (Rabs_pos_eq wj) in X by exact W; exact X. }
+pose proof (rescaled_sum_error u eta u_ge0 u_lt1 eta_ge0 scale_max scale_max_ge1 denominator_leaf (fun _ => 1) 0 LD lD JD Dh AD) as (_ & _ & _ & XD).
+destruct (rescaled_sum_low u eta u_ge0 u_lt1 eta_ge0 scale_max scale_max_ge1 denominator_leaf (fun _ => 1) 0 LD lD JD Dh
+  (fun j wj y _ Lf => Lf) eq_refl AD) as (P0 & XL).
+rewrite !(psum_perm _ _ _ PD), (keys_length lD PD) in *; unfold keys in XD, XL, P0; rewrite !psum_keys in *;
+  unfold value, majorant in XD; simpl fst in *; simpl snd in *.
+rewrite (sumn_ext (fun j => P j * 1) P) in XD by (intros; ring).
+rewrite (sumn_ext (fun j => P j * Rabs 1) P) in XD by (intros; rewrite Rabs_R1; ring).
+change (sumn (fun j => P j) L) with (sumn P L) in *.
+assert (BD : (1 - u) ^ (L + J - 1) * sumn P L - 16 / 15 * (INR L * tau) <= Dh <= rho ^ (L + J - 1) * sumn P L + 16 / 15 * (INR L * tau)).
+{ pose proof (lost_bound 0 JD HD (Nat.le_0_l 1)) as LB; simpl (INR 0) in LB; apply Rabs_between in XD.
+  assert (rho ^ (L - 1 + JD + 0) * sumn P L <= rho ^ (L + J - 1) * sumn P L) by (apply Rmult_le_compat_r; [exact P0 | apply (L5 rho_pow_mono); lia]).
+  assert ((1 - u) ^ (L + J - 1) * sumn P L <= (1 - u) ^ (L - 1 + JD) * sumn P L).
+  { apply Rmult_le_compat_r; [exact P0 | apply (low_mono u eta u_ge0 u_lt1 eta_ge0); lia]. }
+  rewrite TT; lra. }
+assert (TS : 40 * (INR L * tau) <= 1) by (rewrite TT; lra).
+assert (ET : eta <= tau).
+{ unfold tau; assert (1 * tiny <= INR (Datatypes.S J) * tiny) by (apply Rmult_le_compat_r; lra); lra. }
+pose proof (weighted_mean_bound u eta u_ge0 u_lt1 eta_ge0 L (L + J) t P vh tau V Nh Dh y L_pos ltac:(lia) K_small
+  (fun j Hj => proj1 (proj1 (proj2 (weight_error j Hj)))) (conj C1 C2)
+  (fun j Hj => conj (proj1 (weight_error j Hj)) (proj2 (proj2 (weight_error j Hj))))
+  (fun j Hj => Rle_trans _ _ _ (vh_V j Hj) (V_spec j Hj)) ET TS BN BD y_spec) as WM.
+set (ot := weighted_mean.ot L t vh) in *; set (sz := weighted_mean.size L t vh) in *.
+assert (I0 : 0 < / weighted_mean.C L t) by (apply Rinv_0_lt_compat; lra).
+assert (SZ : sz <= numerator_size).
+{ unfold sz, weighted_mean.size, numerator_size, Rdiv; rewrite Rmult_comm, <- sumn_scal; apply sumn_le; intros j Hj.
+  destruct (share_spec j Hj) as (S1 & S2).
+  replace (/ weighted_mean.C L t * (t j * Rabs (vh j))) with (t j / weighted_mean.C L t * Rabs (vh j)) by (unfold Rdiv; ring).
+  apply Rmult_le_compat; try apply Rabs_pos; try lra; now apply vh_V. }
+assert (OO : Rabs (ot - o) <= dev + inherited).
+{ assert (E : ot = sumn (fun j => w j * kap j * v j) L / Sw + sumn (fun j => t j / weighted_mean.C L t * (vh j - v j)) L).
+  { unfold ot, weighted_mean.ot, Rdiv; rewrite (Rmult_comm _ (/ weighted_mean.C L t)), (Rmult_comm _ (/ Sw)), <- !sumn_scal, <- sumn_plus.
+    apply sumn_ext; intros j Hj; pose proof (share j Hj) as Sh; unfold Rdiv in Sh.
+    replace (/ Sw * (w j * kap j * v j)) with (w j * kap j * / Sw * v j) by ring; rewrite <- Sh; ring. }
+  rewrite E; replace (sumn (fun j => w j * kap j * v j) L / Sw + sumn (fun j => t j / weighted_mean.C L t * (vh j - v j)) L - o)
+    with ((sumn (fun j => w j * kap j * v j) L / Sw - o) + sumn (fun j => t j / weighted_mean.C L t * (vh j - v j)) L) by ring.
+  eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat.
+  - unfold dev; apply Rmin_glb.
+    + exact (weights_deviation L w kap xi L_pos w_pos (fun j Hj => proj2 (t_kap j Hj)) v).
+    + exact (weights_deviation_max L w kap xi L_pos w_pos (fun j Hj => proj2 (t_kap j Hj)) v mx mx_spec).
+  - eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros j Hj; rewrite Rabs_mult.
+    destruct (share_spec j Hj) as (S1 & S2); rewrite (Rabs_pos_eq (t j / weighted_mean.C L t)) by lra.
+    apply Rmult_le_compat; try apply Rabs_pos; try lra; now apply vh_spec. }
+assert (LU : INR (L + J) * u <= INR (L + J + 1) * u) by (apply Rmult_le_compat_r; [lra | apply le_INR; lia]).
+assert (G1 : 0 <= gamma (L + J + 1)) by (apply (L5 gamma_ge0); lra).
+assert (G0 : 0 <= gamma (L + J)) by (apply (L5 gamma_ge0); lra).
+assert (OB : Rabs ot <= Rabs o + dev + inherited).
+{ replace ot with (o + (ot - o)) by ring; eapply Rle_trans; [apply Rabs_triang | lra]. }
+assert (M1 : (1 + gamma (L + J + 1)) * (gamma (L + J) * sz) <= (1 + gamma (L + J + 1)) * (gamma (L + J) * numerator_size)).
+{ apply Rmult_le_compat_l; [lra|]; apply Rmult_le_compat_l; lra. }
+assert (M2 : gamma (L + J + 1) * Rabs ot <= gamma (L + J + 1) * (Rabs o + dev + inherited)) by (apply Rmult_le_compat_l; lra).
+replace (y - o) with ((y - ot) + (ot - o)) by ring; eapply Rle_trans; [apply Rabs_triang|].
+unfold quotient_error; rewrite TT in WM; lra.
+Qed.
+End Online.
