@@ -5,6 +5,8 @@
      weight_error            a weight in use, a product of at most J + 1 computed exponentials, is within
                              2 (J + 1) tiny of one with relative error xi only
      rescaled_sum_error      a sum of L terms with J rescalings: L + J roundings a term
+     attention_online_quotient   |computed - mean with the weights in use| <= quotient_error
+     two_pass_is_online      sums without rescaling are the case J = 0
      attention_online_bound  |computed - o| <= dev + inherited + quotient_error, as in attention.v with
          xi_j for J, gamma_{L+J}, gamma_{L+J+1} and 64 L (J + 1) tiny (1 + V)                     *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation.
@@ -404,22 +406,42 @@ Qed.
 Lemma share_spec j : (j < L)%nat -> 0 < t j / weighted_mean.C L t <= largest L w xi j.
 Proof. intros Hj; rewrite share by exact Hj; exact (weights_largest L w kap xi L_pos w_pos (fun j Hj => proj2 (t_kap j Hj)) j Hj). Qed.
 
-Variables (v vh ev : nat -> R) (mx V : R).
+Variables (v vh ev : nat -> R) (mx : R).
 Hypothesis vh_spec : forall j, (j < L)%nat -> Rabs (vh j - v j) <= ev j.
-Hypothesis V_spec : forall j, (j < L)%nat -> Rabs (v j) + ev j <= V.
 Definition o := average L w v.
 Hypothesis mx_spec : forall j, (j < L)%nat -> Rabs (v j - o) <= mx.
 Definition dev := Rmin (sumn (fun j => change L w xi j * Rabs (v j - o)) L) mx.
 Definition inherited := sumn (fun j => largest L w xi j * ev j) L.
 Definition numerator_size := sumn (fun j => largest L w xi j * (Rabs (v j) + ev j)) L.
-Definition quotient_error := (1 + gamma (L + J + 1)) * (gamma (L + J) * numerator_size)
-  + gamma (L + J + 1) * (Rabs o + dev + inherited) + 64 * INR L * INR (Datatypes.S J) * tiny * (1 + V).
 Lemma vh_V j : (j < L)%nat -> Rabs (vh j) <= Rabs (v j) + ev j.
 Proof.
 intros Hj; replace (vh j) with (v j + (vh j - v j)) by ring; eapply Rle_trans; [apply Rabs_triang|].
 pose proof (vh_spec j Hj); lra.
 Qed.
 
+Local Notation ot := (weighted_mean.ot L t vh).
+Lemma ot_o : Rabs (ot - o) <= dev + inherited.
+Proof.
+pose proof C_range as (C1 & C2).
+assert (E : ot = sumn (fun j => w j * kap j * v j) L / Sw + sumn (fun j => t j / weighted_mean.C L t * (vh j - v j)) L).
+  { unfold weighted_mean.ot, Rdiv; rewrite (Rmult_comm _ (/ weighted_mean.C L t)), (Rmult_comm _ (/ Sw)), <- !sumn_scal, <- sumn_plus.
+    apply sumn_ext; intros j Hj; pose proof (share j Hj) as Sh; unfold Rdiv in Sh.
+    replace (/ Sw * (w j * kap j * v j)) with (w j * kap j * / Sw * v j) by ring; rewrite <- Sh; ring. }
+  rewrite E; replace (sumn (fun j => w j * kap j * v j) L / Sw + sumn (fun j => t j / weighted_mean.C L t * (vh j - v j)) L - o)
+    with ((sumn (fun j => w j * kap j * v j) L / Sw - o) + sumn (fun j => t j / weighted_mean.C L t * (vh j - v j)) L) by ring.
+  eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat.
+  - unfold dev; apply Rmin_glb.
+    + exact (weights_deviation L w kap xi L_pos w_pos (fun j Hj => proj2 (t_kap j Hj)) v).
+    + exact (weights_deviation_max L w kap xi L_pos w_pos (fun j Hj => proj2 (t_kap j Hj)) v mx mx_spec).
+  - eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros j Hj; rewrite Rabs_mult.
+    destruct (share_spec j Hj) as (S1 & S2); rewrite (Rabs_pos_eq (t j / weighted_mean.C L t)) by lra.
+    apply Rmult_le_compat; try apply Rabs_pos; try lra; now apply vh_spec.
+Qed.
+
+Variable V : R.
+Hypothesis V_spec : forall j, (j < L)%nat -> Rabs (v j) + ev j <= V.
+Definition quotient_error := (1 + gamma (L + J + 1)) * (gamma (L + J) * numerator_size)
+  + gamma (L + J + 1) * (Rabs o + dev + inherited) + 64 * INR L * INR (Datatypes.S J) * tiny * (1 + V).
 (* numerator and denominator: the same weights, each key once, any order *)
 Definition keys := map (fun j => (j, P j)) (seq 0 L).
 Definition numerator_leaf j wj y := rounded_or_fused u eta (wj * vh j) y.
@@ -453,7 +475,7 @@ assert (A3 : INR (L * (kl + n + 1) - 1) * (rho ^ (L - 1 + n) * scale_max ^ n) * 
 unfold q in A3; lra.
 Qed.
 
-Theorem attention_online_bound : Rabs (y - o) <= dev + inherited + quotient_error.
+Theorem attention_online_quotient : Rabs (y - ot) <= quotient_error.
 Proof.
 pose proof C_range as (C1 & C2); pose proof tiny_ge0 as T0.
 assert (L1 : 1 <= INR L) by (apply (le_INR 1); lia).
@@ -502,27 +524,14 @@ pose proof (weighted_mean_bound u eta u_ge0 u_lt1 eta_ge0 L (L + J) t P vh tau V
   (fun j Hj => proj1 (proj1 (proj2 (weight_error j Hj)))) (conj C1 C2)
   (fun j Hj => conj (proj1 (weight_error j Hj)) (proj2 (proj2 (weight_error j Hj))))
   (fun j Hj => Rle_trans _ _ _ (vh_V j Hj) (V_spec j Hj)) ET TS BN BD y_spec) as WM.
-set (ot := weighted_mean.ot L t vh) in *; set (sz := weighted_mean.size L t vh) in *.
+set (sz := weighted_mean.size L t vh) in *.
 assert (I0 : 0 < / weighted_mean.C L t) by (apply Rinv_0_lt_compat; lra).
 assert (SZ : sz <= numerator_size).
 { unfold sz, weighted_mean.size, numerator_size, Rdiv; rewrite Rmult_comm, <- sumn_scal; apply sumn_le; intros j Hj.
   destruct (share_spec j Hj) as (S1 & S2).
   replace (/ weighted_mean.C L t * (t j * Rabs (vh j))) with (t j / weighted_mean.C L t * Rabs (vh j)) by (unfold Rdiv; ring).
   apply Rmult_le_compat; try apply Rabs_pos; try lra; now apply vh_V. }
-assert (OO : Rabs (ot - o) <= dev + inherited).
-{ assert (E : ot = sumn (fun j => w j * kap j * v j) L / Sw + sumn (fun j => t j / weighted_mean.C L t * (vh j - v j)) L).
-  { unfold ot, weighted_mean.ot, Rdiv; rewrite (Rmult_comm _ (/ weighted_mean.C L t)), (Rmult_comm _ (/ Sw)), <- !sumn_scal, <- sumn_plus.
-    apply sumn_ext; intros j Hj; pose proof (share j Hj) as Sh; unfold Rdiv in Sh.
-    replace (/ Sw * (w j * kap j * v j)) with (w j * kap j * / Sw * v j) by ring; rewrite <- Sh; ring. }
-  rewrite E; replace (sumn (fun j => w j * kap j * v j) L / Sw + sumn (fun j => t j / weighted_mean.C L t * (vh j - v j)) L - o)
-    with ((sumn (fun j => w j * kap j * v j) L / Sw - o) + sumn (fun j => t j / weighted_mean.C L t * (vh j - v j)) L) by ring.
-  eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat.
-  - unfold dev; apply Rmin_glb.
-    + exact (weights_deviation L w kap xi L_pos w_pos (fun j Hj => proj2 (t_kap j Hj)) v).
-    + exact (weights_deviation_max L w kap xi L_pos w_pos (fun j Hj => proj2 (t_kap j Hj)) v mx mx_spec).
-  - eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros j Hj; rewrite Rabs_mult.
-    destruct (share_spec j Hj) as (S1 & S2); rewrite (Rabs_pos_eq (t j / weighted_mean.C L t)) by lra.
-    apply Rmult_le_compat; try apply Rabs_pos; try lra; now apply vh_spec. }
+pose proof ot_o as OO.
 assert (LU : INR (L + J) * u <= INR (L + J + 1) * u) by (apply Rmult_le_compat_r; [lra | apply le_INR; lia]).
 assert (G1 : 0 <= gamma (L + J + 1)) by (apply (L5 gamma_ge0); lra).
 assert (G0 : 0 <= gamma (L + J)) by (apply (L5 gamma_ge0); lra).
@@ -531,7 +540,27 @@ assert (OB : Rabs ot <= Rabs o + dev + inherited).
 assert (M1 : (1 + gamma (L + J + 1)) * (gamma (L + J) * sz) <= (1 + gamma (L + J + 1)) * (gamma (L + J) * numerator_size)).
 { apply Rmult_le_compat_l; [lra|]; apply Rmult_le_compat_l; lra. }
 assert (M2 : gamma (L + J + 1) * Rabs ot <= gamma (L + J + 1) * (Rabs o + dev + inherited)) by (apply Rmult_le_compat_l; lra).
-replace (y - o) with ((y - ot) + (ot - o)) by ring; eapply Rle_trans; [apply Rabs_triang|].
 unfold quotient_error; rewrite TT in WM; lra.
 Qed.
+Theorem attention_online_bound : Rabs (y - o) <= dev + inherited + quotient_error.
+Proof.
+replace (y - o) with ((y - ot) + (ot - o)) by ring; eapply Rle_trans; [apply Rabs_triang|].
+pose proof ot_o; pose proof attention_online_quotient; lra.
+Qed.
 End Online.
+
+(* the maximum first: one exponential a key, plain sums *)
+Theorem two_pass_is_online u eta eps tiny scale_max leaf w f L y : anysum u eta f L y ->
+  (forall j, (j < L)%nat -> 0 <= w j /\ leaf j (w j) (f j)) ->
+  exists l, acc u eta scale_max leaf l 0 y /\ Permutation l (map (fun j => (j, w j)) (seq 0 L)) /\
+  forall a b x p, near u eta (a - b) x -> exp_hat eps tiny x p -> 0 <= p -> a <= b -> weight u eta eps tiny 1 a b p (clamped eps x p).
+Proof.
+intros (l & Pl & Tr) H; exists (map (fun j => (j, w j)) l); split; [|split; [now apply Permutation_map|]].
+2:{ intros; now apply weight_one. }
+assert (HL : forall j, In j l -> 0 <= w j /\ leaf j (w j) (f j)).
+{ intros j I; apply H; apply (Permutation_in _ Pl) in I; apply in_seq in I; lia. }
+clear Pl H; induction Tr as [j | l1 y1 l2 y2 y T1 IH1 T2 IH2 N].
+- destruct (HL j (or_introl eq_refl)); now apply acc_leaf.
+- rewrite map_app; apply (acc_add u eta scale_max leaf _ _ 0 0 y1 y2 y);
+    [apply IH1 | apply IH2 | exact N]; intros j I; apply HL, in_or_app; auto.
+Qed.

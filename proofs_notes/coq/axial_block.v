@@ -18,9 +18,10 @@
      normalised_functional, normalised_channel
                           a computed LayerNorm provides fn and en, for exact or inexact tokens
      second_pass_input    the bound of the first pass is the input error e of the second
-   Softmax with the maximum first and an exact scale of the heads (see attention.v).          *)
+   Softmax in one pass or two, J h rescalings at most in head h (0 with the maximum first), partial
+   sums merged in any order; the scale 1/sqrt d applied after the dot product.                *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation.
-Require Import counter_calculus running_bound prefix_product linear softmax attention layer_norm.
+Require Import counter_calculus running_bound prefix_product linear softmax weighted_mean attention attention_online layer_norm.
 Open Scope R_scope.
 
 Lemma sumn_swap f m n : sumn (fun i => sumn (fun j => f i j) n) m = sumn (fun j => sumn (fun i => f i j) m) n.
@@ -47,15 +48,15 @@ Hypothesis eta_ge0 : 0 <= eta.
 Hypothesis eps_spec : 0 <= eps < 1.
 Hypothesis eta_tiny : eta <= tiny.
 Local Notation gamma := (gamma u).
-Variables (L d H : nat).
+Variables (L d H : nat) (J : nat -> nat).
 Local Notation D := (H * d)%nat.
 Hypothesis L_pos : (1 <= L)%nat.
 Hypothesis D_pos : (1 <= D)%nat.
 Hypothesis D_short : short u (Datatypes.S D).
 Hypothesis d_short : short u (d + 3).
-Hypothesis L_small : INR (L + 1) * u <= 1 / 16.
-Hypothesis tiny_small : 40 * INR L * tiny <= 1.
-Hypothesis exp_small : eta + eps / (1 - eps) <= 1 / 2.
+Hypothesis K_small : forall h, (h < H)%nat -> INR (L + J h + 1) * u <= 1 / 16.
+Hypothesis tiny_small : forall h, (h < H)%nat -> 80 * INR L * INR (Datatypes.S (J h)) * tiny <= 1.
+Hypothesis exp_small : forall h, (h < H)%nat -> INR (Datatypes.S (J h)) * (eta + eps / (1 - eps) + tiny) <= 1 / 2.
 
 (** ** Normalised tokens *)
 Variables (n nh en : nat -> nat -> R) (fn : nat -> (nat -> R) -> R).
@@ -150,11 +151,12 @@ Hypothesis ez_max_spec : forall h j, (h < H)%nat -> (j < L)%nat -> ez h j <= ez_
 Hypothesis top_spec : forall h j, (h < H)%nat -> (j < L)%nat -> z h j <= top h.
 Hypothesis mh_spec : forall h, (h < H)%nat ->
   (forall j, (j < L)%nat -> zh h j <= mh h) /\ exists j, (j < L)%nat /\ zh h j = mh h.
-Variables (x p : nat -> nat -> R).
-Hypothesis x_spec : forall h j, (h < H)%nat -> (j < L)%nat -> near u eta (zh h j - mh h) (x h j).
-Hypothesis p_spec : forall h j, (h < H)%nat -> (j < L)%nat -> exp_hat eps tiny (x h j) (p h j) /\ 0 <= p h j.
+(* weights: products of at most J h + 1 computed exponentials *)
+Variables (wn : nat -> nat -> nat) (P t : nat -> nat -> R).
+Hypothesis P_spec : forall h j, (h < H)%nat -> (j < L)%nat ->
+  (wn h j <= Datatypes.S (J h))%nat /\ weight u eta eps tiny (wn h j) (zh h j) (mh h) (P h j) (t h j).
 Local Notation w h := (wz (z h) (top h)).
-Local Notation xi h := (xi_of u eta eps (z h) (ez h) (top h) (ez_max h) 0).
+Local Notation xi h := (xi_of u eta eps (z h) (ez h) (top h) (ez_max h) (J h)).
 Local Notation vals h c := (fun j => qkv j (vr h + c)).
 Local Notation valsh h c := (fun j => qkvh j (vr h + c)).
 Local Notation verr h c := (fun j => eqkv j (vr h + c)).
@@ -162,24 +164,27 @@ Definition o h c := average L (w h) (vals h c).
 Variables (mx V : nat -> nat -> R).
 Hypothesis mx_spec : forall h c j, (h < H)%nat -> (c < d)%nat -> (j < L)%nat -> Rabs (vals h c j - o h c) <= mx h c.
 Hypothesis V_spec : forall h c j, (h < H)%nat -> (c < d)%nat -> (j < L)%nat -> Rabs (vals h c j) + verr h c j <= V h c.
-Variables (f : nat -> nat -> nat -> R) (Nh Dh oh : nat -> nat -> R).
-Hypothesis f_spec : forall h c j, (h < H)%nat -> (c < d)%nat -> (j < L)%nat -> rounded_or_fused u eta (p h j * valsh h c j) (f h c j).
-Hypothesis N_spec : forall h c, (h < H)%nat -> (c < d)%nat -> anysum u eta (f h c) L (Nh h c).
-Hypothesis Dh_spec : forall h c, (h < H)%nat -> (c < d)%nat -> anysum u eta (p h) L (Dh h c).
+(* numerator and denominator of each channel: every key once, in any order, rescaled on the way *)
+Variables (lN lD : nat -> nat -> list (nat * R)) (JN JD : nat -> nat -> nat) (Nh Dh oh : nat -> nat -> R).
+Local Notation smax := (scale_max eta eps tiny).
+Hypothesis N_spec : forall h c, (h < H)%nat -> (c < d)%nat ->
+  acc u eta smax (numerator_leaf u eta (valsh h c)) (lN h c) (JN h c) (Nh h c) /\ Permutation (lN h c) (keys L (P h)) /\ (JN h c <= J h)%nat.
+Hypothesis Dh_spec : forall h c, (h < H)%nat -> (c < d)%nat ->
+  acc u eta smax denominator_leaf (lD h c) (JD h c) (Dh h c) /\ Permutation (lD h c) (keys L (P h)) /\ (JD h c <= J h)%nat.
 Hypothesis oh_spec : forall h c, (h < H)%nat -> (c < d)%nat -> quotient_hat u eta (Nh h c) (Dh h c) (oh h c).
-Definition quot h c := quotient_error u eta eps tiny L (z h) (ez h) (top h) (ez_max h) (vals h c) (verr h c) (mx h c) (V h c).
-Definition eo h c := dev u eta eps L (z h) (ez h) (top h) (ez_max h) (vals h c) (mx h c)
-  + inherited u eta eps L (z h) (ez h) (top h) (ez_max h) (verr h c) + quot h c.
-Local Notation T th h Hh := (th u eta eps tiny u_ge0 u_lt1 eta_ge0 eps_spec eta_tiny L (z h) (zh h) (ez h) (top h) (ez_max h) (mh h)
-  L_pos (fun j Hj => conj (logit_error h j Hh Hj) (ez_max_spec h j Hh Hj)) (fun j Hj => top_spec h j Hh Hj) (mh_spec h Hh)) (only parsing).
+Definition quot h c := attention_online.quotient_error u eta eps tiny L (J h) (z h) (ez h) (top h) (ez_max h) (vals h c) (verr h c) (mx h c) (V h c).
+Definition eo h c := attention_online.dev u eta eps L (J h) (z h) (ez h) (top h) (ez_max h) (vals h c) (mx h c)
+  + attention_online.inherited u eta eps L (J h) (z h) (ez h) (top h) (ez_max h) (verr h c) + quot h c.
+Local Notation T th h Hh := (th u eta eps tiny u_ge0 u_lt1 eta_ge0 eps_spec eta_tiny L (J h) (z h) (zh h) (ez h) (top h) (ez_max h) (mh h)
+  L_pos (fun j Hj => conj (logit_error h j Hh Hj) (ez_max_spec h j Hh Hj)) (fun j Hj => top_spec h j Hh Hj) (mh_spec h Hh)
+  (K_small h Hh) (tiny_small h Hh) (exp_small h Hh) (wn h) (P h) (t h) (fun j Hj => P_spec h j Hh Hj)) (only parsing).
 
 Theorem head_error h c : (h < H)%nat -> (c < d)%nat -> Rabs (oh h c - o h c) <= eo h c.
 Proof.
 intros Hh Hc; pose proof (head_fits h Hh).
-apply (T attention_two_pass_bound h Hh (vals h c) (valsh h c) (verr h c) (mx h c)
-  (fun j Hj => qkv_error j (vr h + c) Hj ltac:(lia)) L_small tiny_small exp_small
-  (fun j Hj => mx_spec h c j Hh Hc Hj) (x h) (p h) (fun j Hj => x_spec h j Hh Hj) (fun j Hj => p_spec h j Hh Hj)
-  (f h c) (Nh h c) (Dh h c) (oh h c) (V h c) (fun j Hj => V_spec h c j Hh Hc Hj) (fun j Hj => f_spec h c j Hh Hc Hj)
+apply (T attention_online_bound h Hh (vals h c) (valsh h c) (verr h c) (mx h c)
+  (fun j Hj => qkv_error j (vr h + c) Hj ltac:(lia)) (fun j Hj => mx_spec h c j Hh Hc Hj)
+  (V h c) (fun j Hj => V_spec h c j Hh Hc Hj) (lN h c) (lD h c) (JN h c) (JD h c) (Nh h c) (Dh h c) (oh h c)
   (N_spec h c Hh Hc) (Dh_spec h c Hh Hc) (oh_spec h c Hh Hc)).
 Qed.
 
@@ -192,32 +197,32 @@ Definition oo h := sumn (fun c => wo h c * o h c) d.
 Variable mxo : nat -> R.
 Hypothesis mxo_spec : forall h j, (h < H)%nat -> (j < L)%nat -> Rabs (vo h j - oo h) <= mxo h.
 Definition proj := sumn (fun h =>
-  dev u eta eps L (z h) (ez h) (top h) (ez_max h) (vo h) (mxo h)
-  + inherited u eta eps L (z h) (ez h) (top h) (ez_max h) (vo_err h)
+  attention_online.dev u eta eps L (J h) (z h) (ez h) (top h) (ez_max h) (vo h) (mxo h)
+  + attention_online.inherited u eta eps L (J h) (z h) (ez h) (top h) (ez_max h) (vo_err h)
   + sumn (fun c => Rabs (wo h c) * quot h c) d) H.
 
-Lemma oo_average h : oo h = attention.o L (z h) (top h) (vo h).
+Lemma oo_average h : oo h = attention_online.o L (z h) (top h) (vo h).
 Proof.
-unfold oo, o, attention.o, average, vo, Rdiv.
+unfold oo, o, attention_online.o, average, vo, Rdiv.
 rewrite (sumn_ext (fun j => w h j * sumn (fun c => wo h c * vals h c j) d)
   (fun j => sumn (fun c => wo h c * (w h j * vals h c j)) d)).
 - rewrite sumn_swap, Rmult_comm, <- sumn_scal; apply sumn_ext; intros c _; rewrite sumn_scal; ring.
 - intros j _; rewrite <- sumn_scal; apply sumn_ext; intros; ring.
 Qed.
 Lemma head_projection h : (h < H)%nat -> Rabs (sumn (fun c => wo h c * (oh h c - o h c)) d) <=
-  dev u eta eps L (z h) (ez h) (top h) (ez_max h) (vo h) (mxo h)
-  + inherited u eta eps L (z h) (ez h) (top h) (ez_max h) (vo_err h)
+  attention_online.dev u eta eps L (J h) (z h) (ez h) (top h) (ez_max h) (vo h) (mxo h)
+  + attention_online.inherited u eta eps L (J h) (z h) (ez h) (top h) (ez_max h) (vo_err h)
   + sumn (fun c => Rabs (wo h c) * quot h c) d.
 Proof.
 intros Hh; pose proof (head_fits h Hh) as HF.
 set (voh := fun j => sumn (fun c => wo h c * valsh h c j) d).
-set (otc := fun c => ot eps L (valsh h c) (x h) (p h)).
+set (otc := fun c => weighted_mean.ot L (t h) (valsh h c)).
 assert (E : sumn (fun c => wo h c * (oh h c - o h c)) d =
-   (ot eps L voh (x h) (p h) - attention.o L (z h) (top h) (vo h)) + sumn (fun c => wo h c * (oh h c - otc c)) d).
-{ assert (E1 : ot eps L voh (x h) (p h) = sumn (fun c => wo h c * otc c) d).
-  { unfold ot, otc, ot, voh, Rdiv.
-    rewrite (sumn_ext (fun j => t eps (x h) (p h) j * sumn (fun c => wo h c * valsh h c j) d)
-      (fun j => sumn (fun c => wo h c * (t eps (x h) (p h) j * valsh h c j)) d)).
+   (weighted_mean.ot L (t h) voh - attention_online.o L (z h) (top h) (vo h)) + sumn (fun c => wo h c * (oh h c - otc c)) d).
+{ assert (E1 : weighted_mean.ot L (t h) voh = sumn (fun c => wo h c * otc c) d).
+  { unfold otc, weighted_mean.ot, voh, Rdiv.
+    rewrite (sumn_ext (fun j => t h j * sumn (fun c => wo h c * valsh h c j) d)
+      (fun j => sumn (fun c => wo h c * (t h j * valsh h c j)) d)).
     - rewrite sumn_swap, Rmult_comm, <- sumn_scal; apply sumn_ext; intros c _; rewrite sumn_scal; ring.
     - intros j _; rewrite <- sumn_scal; apply sumn_ext; intros; ring. }
   rewrite E1, <- oo_average; unfold oo.
@@ -225,7 +230,7 @@ assert (E : sumn (fun c => wo h c * (oh h c - o h c)) d =
     with (sumn (fun c => wo h c * otc c) d + (-1) * sumn (fun c => wo h c * o h c) d) by ring.
   rewrite <- sumn_scal, <- !sumn_plus; apply sumn_ext; intros; ring. }
 rewrite E; eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat.
-- apply (T ot_o h Hh (vo h) voh (vo_err h) (mxo h)).
+- apply (T attention_online.ot_o h Hh (vo h) voh (vo_err h) (mxo h)).
   + intros j Hj; unfold voh, vo, vo_err.
     replace (sumn (fun c => wo h c * valsh h c j) d - sumn (fun c => wo h c * vals h c j) d)
       with (sumn (fun c => wo h c * (qkvh j (vr h + c) - qkv j (vr h + c))) d).
@@ -233,18 +238,12 @@ rewrite E; eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat.
     * replace (sumn (fun c => wo h c * valsh h c j) d - sumn (fun c => wo h c * vals h c j) d)
         with (sumn (fun c => wo h c * valsh h c j) d + (-1) * sumn (fun c => wo h c * vals h c j) d) by ring.
       rewrite <- sumn_scal, <- sumn_plus; apply sumn_ext; intros; ring.
-  + exact L_small.
-  + exact tiny_small.
-  + exact exp_small.
   + intros j Hj; rewrite <- oo_average; now apply mxo_spec.
-  + intros j Hj; now apply x_spec.
-  + intros j Hj; now apply p_spec.
 - eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros c Hc; rewrite Rabs_mult.
   apply Rmult_le_compat_l; [apply Rabs_pos|].
-  apply (T attention_quotient_bound h Hh (vals h c) (valsh h c) (verr h c) (mx h c)
-    (fun j Hj => qkv_error j (vr h + c) Hj ltac:(lia)) L_small tiny_small exp_small
-    (fun j Hj => mx_spec h c j Hh Hc Hj) (x h) (p h) (fun j Hj => x_spec h j Hh Hj) (fun j Hj => p_spec h j Hh Hj)
-    (f h c) (Nh h c) (Dh h c) (oh h c) (V h c) (fun j Hj => V_spec h c j Hh Hc Hj) (fun j Hj => f_spec h c j Hh Hc Hj)
+  apply (T attention_online_quotient h Hh (vals h c) (valsh h c) (verr h c) (mx h c)
+    (fun j Hj => qkv_error j (vr h + c) Hj ltac:(lia)) (fun j Hj => mx_spec h c j Hh Hc Hj)
+    (V h c) (fun j Hj => V_spec h c j Hh Hc Hj) (lN h c) (lD h c) (JN h c) (JD h c) (Nh h c) (Dh h c) (oh h c)
     (N_spec h c Hh Hc) (Dh_spec h c Hh Hc) (oh_spec h c Hh Hc)).
 Qed.
 
