@@ -9,10 +9,10 @@
      recurrence_sequential_running       the running bound, state and output
      recurrence_underflow                the closed form of the underflow amount
      axial_layer_norm_two_pass, axial_layer_norm_one_pass, axial_linear,
-     axial_attention_two_pass, axial_residual, axial_pass                                     *)
+     axial_attention_two_pass, axial_attention_online, axial_residual, axial_block                                     *)
 From Coq Require Import Reals QArith Qreals List Lra Lia Permutation.
 Require Import counter_calculus recurrence_counts output_counts recurrence_bounds running_bound
-  prefix_product any_form linear layer_norm softmax attention axial_block.
+  prefix_product any_form linear layer_norm softmax weighted_mean attention attention_online axial_block.
 Open Scope R_scope.
 
 (** * Constants *)
@@ -60,8 +60,9 @@ Definition normalize_roundings := 3%nat.
 Definition linear_roundings (n : nat) := n.
 Definition linear_with_bias_roundings n := Datatypes.S n.
 Definition logit_roundings d := (d + 3)%nat.
-Definition numerator_roundings (L : nat) := L.
-Definition quotient_roundings L := (L + 1)%nat.
+Definition numerator_roundings L J := (L + J)%nat.
+Definition quotient_roundings L J := (L + J + 1)%nat.
+Definition quotient_lost_q (L J : nat) (tiny V : rational) : rational := (64 * qn L * qn (Datatypes.S J) * tiny * (1 + V))%Q.
 
 Ltac to_reals := unfold sequential_output, sequential_state, masked_attention_output, masked_attention_state,
   chunked_output, chunked_state, scan_output, scan_state, any_order_output, any_order_state, prefix_product_output,
@@ -254,14 +255,21 @@ Theorem axial_logit d qh kh s scale c y : (1 <= d)%nat -> short u (d + 3) -> 0 <
   Rabs (y - scale * sumn (fun i => qh i * kh i) d) <=
     gamma u (logit_roundings d) * (scale * sumn (fun i => Rabs (qh i) * Rabs (kh i)) d) + 4 * INR d * eta.
 Proof. exact (logit_bound u eta u_ge0 u_lt1 eta_ge0 d qh kh s scale c y). Qed.
-Theorem axial_attention_counts eps tiny L z ez top ez_max v ev mx V :
-  quotient_error u eta eps tiny L z ez top ez_max v ev mx V =
-    (1 + gamma u (quotient_roundings L)) * (gamma u (numerator_roundings L) * numerator_size u eta eps L z ez top ez_max v ev)
-    + gamma u (quotient_roundings L) * (Rabs (attention.o L z top v) + dev u eta eps L z ez top ez_max v mx + inherited u eta eps L z ez top ez_max ev)
-    + 32 * INR L * tiny * (1 + V).
-Proof. reflexivity. Qed.
+Theorem axial_attention_counts eps tiny L J z ez top ez_max v ev mx V :
+  attention_online.quotient_error u eta eps (Q2R tiny) L J z ez top ez_max v ev mx (Q2R V) =
+    (1 + gamma u (quotient_roundings L J)) * (gamma u (numerator_roundings L J) * attention_online.numerator_size u eta eps L J z ez top ez_max v ev)
+    + gamma u (quotient_roundings L J) * (Rabs (attention_online.o L z top v) + attention_online.dev u eta eps L J z ez top ez_max v mx
+        + attention_online.inherited u eta eps L J z ez top ez_max ev)
+    + Q2R (quotient_lost_q L J tiny V).
+Proof.
+unfold attention_online.quotient_error, quotient_lost_q; rewrite !Q2R_mult, Q2R_plus, !Q2R_qn.
+replace (Q2R 64) with 64 by (unfold Q2R; simpl; field); replace (Q2R 1) with 1 by (unfold Q2R; simpl; field).
+reflexivity.
+Qed.
 Definition axial_attention_two_pass := attention_two_pass_bound u eta.
+Definition axial_attention_online := attention_online_bound u eta.
 Definition axial_residual := residual_bound u eta u_ge0 u_lt1 eta_ge0.
 Definition axial_residual_early_bias := residual_early_bias_bound u eta u_ge0 u_lt1 eta_ge0.
-Definition axial_pass := axial_pass_bound u eta.
+Definition axial_block := axial_pass_bound u eta.
+Definition axial_block_tokens := normalised_functional u eta u_ge0.
 End Axial.

@@ -41,6 +41,7 @@ Definition output_lines :=
        count_line "recurrence.chunked.output" [show_n t; show_n D; show_n C] (chunked_output t D C))) chunks.
 
 Definition u24 : Q := 1 # 16777216.
+Definition tiny126 : Q := 1 # (2 ^ 126).
 Definition quadruples : list (Q * Q * Q * Q) :=
   [ (1, 0, 1, 1); (3 # 2, 5 # 4, 7 # 2, 11); (1024, 3, 1 # 8, 65 # 2); (1, 1000, 0, 2) ]%Q.
 Definition underflow_lines := flat_map (fun t => flat_map (fun D => map (fun a => match a with (G, q, k, s) =>
@@ -58,8 +59,12 @@ Definition axial_lines := flat_map (fun n =>
     line "roundings" "linear_roundings" [show_n n] [show_n (linear_roundings n)];
     line "roundings" "linear_with_bias_roundings" [show_n n] [show_n (linear_with_bias_roundings n)];
     line "roundings" "logit_roundings" [show_n n] [show_n (logit_roundings n)];
-    line "roundings" "numerator_roundings" [show_n n] [show_n (numerator_roundings n)];
-    line "roundings" "quotient_roundings" [show_n n] [show_n (quotient_roundings n)];
+    line "roundings" "numerator_roundings" [show_n n; "0"] [show_n (numerator_roundings n 0)];
+    line "roundings" "numerator_roundings" [show_n n; "7"] [show_n (numerator_roundings n 7)];
+    line "roundings" "quotient_roundings" [show_n n; "0"] [show_n (quotient_roundings n 0)];
+    line "roundings" "quotient_roundings" [show_n n; "7"] [show_n (quotient_roundings n 7)];
+    line "lost" "quotient_lost" [show_n n; "0"; "5/4"] [show_q (quotient_lost_q n 0 tiny126 (5 # 4))];
+    line "lost" "quotient_lost" [show_n n; "7"; "5/4"] [show_q (quotient_lost_q n 7 tiny126 (5 # 4))];
     line "gamma" "gamma" [show_n n] [show_q (gamma_q u24 n)] ]) ns
   +++ [ line "roundings" "root_roundings" [] [show_n root_roundings];
        line "roundings" "normalize_roundings" [] [show_n normalize_roundings] ].

@@ -1,6 +1,6 @@
 (* The axioms behind every main theorem, file by file; a test compares them with an allowed list.
    The theorems of a file are printed together: what is printed is the union of their axioms. *)
-Require recurrence_forms online_softmax counter_calculus recurrence_counts output_counts running_bound prefix_product binary32 linear layer_norm softmax attention axial_block claims.
+Require weighted_mean attention_online recurrence_forms online_softmax counter_calculus recurrence_counts output_counts running_bound prefix_product binary32 linear layer_norm softmax attention axial_block claims.
 
 Definition of_recurrence_forms := (@recurrence_forms.S_restart, @recurrence_forms.S_unrolled,
   @recurrence_forms.y_masked_attention, @recurrence_forms.chunked_correct, @recurrence_forms.blocks_correct,
@@ -58,6 +58,14 @@ Definition of_attention := (@attention.logit_bound, @attention.logit_propagation
   @attention.attention_quotient_bound, @attention.attention_two_pass_bound).
 Goal True. idtac "file attention". Abort. Print Assumptions of_attention.
 
+Definition of_weighted_mean := @weighted_mean.weighted_mean_bound.
+Goal True. idtac "file weighted_mean". Abort. Print Assumptions of_weighted_mean.
+
+Definition of_attention_online := (@attention_online.weight_error, @attention_online.rescaled_sum_error,
+  @attention_online.rescaled_sum_low, @attention_online.attention_online_quotient,
+  @attention_online.attention_online_bound, @attention_online.two_pass_is_online).
+Goal True. idtac "file attention_online". Abort. Print Assumptions of_attention_online.
+
 Definition of_axial_block := (@axial_block.qkv_error, @axial_block.logit_error, @axial_block.projection_error,
   @axial_block.axial_pass_bound, @axial_block.normalised_functional, @axial_block.normalised_channel,
   @axial_block.second_pass_input).
@@ -73,6 +81,6 @@ Definition of_claims := (@claims.recurrence_sequential_state, @claims.recurrence
   @claims.recurrence_sequential_running_state, @claims.recurrence_underflow, @claims.count_bound_q_spec,
   @claims.axial_layer_norm_two_pass, @claims.axial_layer_norm_one_pass, @claims.axial_layer_norm_counts,
   @claims.axial_layer_norm_root, @claims.axial_linear, @claims.axial_linear_without_bias, @claims.axial_logit,
-  @claims.axial_attention_two_pass, @claims.axial_attention_counts, @claims.axial_residual,
-  @claims.axial_residual_early_bias, @claims.axial_pass).
+  @claims.axial_attention_two_pass, @claims.axial_attention_online, @claims.axial_attention_counts, @claims.axial_residual,
+  @claims.axial_residual_early_bias, @claims.axial_block, @claims.axial_block_tokens).
 Goal True. idtac "file claims". Abort. Print Assumptions of_claims.

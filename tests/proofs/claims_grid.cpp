@@ -61,8 +61,10 @@ const std::map<std::string, std::function<Values(const Arguments&)>> functions =
     {"linear_with_bias_roundings",
      [](const Arguments& a) { return Values{claims::linear_with_bias_roundings(a[0])}; }},
     {"logit_roundings", [](const Arguments& a) { return Values{claims::logit_roundings(a[0])}; }},
-    {"numerator_roundings", [](const Arguments& a) { return Values{claims::numerator_roundings(a[0], 0)}; }},
-    {"quotient_roundings", [](const Arguments& a) { return Values{claims::quotient_roundings(a[0], 0)}; }},
+    {"numerator_roundings",
+     [](const Arguments& a) { return Values{claims::numerator_roundings(a[0], a[1])}; }},
+    {"quotient_roundings", [](const Arguments& a) { return Values{claims::quotient_roundings(a[0], a[1])}; }},
+    {"quotient_lost", [](const Arguments& a) { return Values{claims::quotient_lost(a[0], a[1], a[2])}; }},
     {"gamma", [](const Arguments& a) { return Values{claims::gamma(a[0])}; }},
 };
 
