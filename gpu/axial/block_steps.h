@@ -4,7 +4,7 @@
 // then o; token l's channels begin at l·pitch.
 #pragma once
 
-#include "gaugeblock/gpu/axial/kernel_views.h"
+#include "gaugeblock/gpu/axial/copy.h"
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {
@@ -16,6 +16,23 @@ struct BlockSequence {
 
 __device__ inline BlockSequence block_sequence(const AxialPass& pass) {
   return {blockIdx.x / pass.others, blockIdx.x % pass.others};
+}
+
+/// Threads of a block whose work is over (token, channel) and (head, token): whole warps, enough for every
+/// channel or every (head, token), at most 256, as the loops take what is left over.
+constexpr int max_block_threads = 256;
+
+inline dim3 block_of(const AxialPass& pass) {
+  const Index work = pass.D > pass.heads * pass.L ? pass.D : pass.heads * pass.L;
+  const Index threads = ceil_div(work, 32) * 32;
+  return dim3(static_cast<unsigned>(threads < max_block_threads ? threads : max_block_threads));
+}
+
+/// Why a block cannot take a sequence of the pass in so much shared memory, or nothing.
+inline std::optional<std::string> block_pass_declines(const AxialPass& pass, Index shared_floats) {
+  if (auto reason = too_much_shared(shared_floats)) return reason;
+  if (auto reason = copy_declines(pass.sequences() * pass.L * pass.D)) return reason;
+  return too_many_blocks(pass.sequences());
 }
 
 /// n = (x - mean) / √(variance + eps) · weight + bias of one token, in place, by one thread. The variance is

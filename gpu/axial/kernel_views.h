@@ -67,6 +67,10 @@ inline TensorView<const float, 4> as_input(const TensorView<float, 4>& view) {
   return {view.data, view.shape, view.stride};
 }
 
+inline View4<const float> as_input(const View4<float>& view) {
+  return {view.data, {view.stride[0], view.stride[1], view.stride[2], view.stride[3]}};
+}
+
 /// The row pass or the column pass from `x` to `y`.
 inline AxialPass pass_of(const AxialArguments& arguments, const TensorView<const float, 4>& x,
                          const TensorView<float, 4>& y, bool along_rows) {

@@ -2,7 +2,10 @@
 #include "gaugeblock/gpu/axial/kernels.h"
 #include "gaugeblock/gpu/simt/simt.h"
 
-#define GAUGEBLOCK_AXIAL_KERNELS(kernel) kernel(fused_row_column) kernel(tiled)
+#define GAUGEBLOCK_AXIAL_KERNELS(kernel)                                                               \
+  kernel(fused_row_column) kernel(permuted_column) kernel(row_major_weights) kernel(in_place)          \
+      kernel(conflict_free) kernel(thread_per_token_head) kernel(stored_scores) kernel(online_softmax) \
+          kernel(tiled)
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {
