@@ -3,9 +3,8 @@
 #include "gaugeblock/gpu/simt/simt.h"
 
 #define GAUGEBLOCK_AXIAL_KERNELS(kernel)                                                               \
-  kernel(fused_row_column) kernel(permuted_column) kernel(row_major_weights) kernel(in_place)          \
-      kernel(conflict_free) kernel(thread_per_token_head) kernel(stored_scores) kernel(online_softmax) \
-          kernel(tiled)
+  kernel(fused_row_column) kernel(permuted_column) kernel(thread_per_token_head) kernel(stored_scores) \
+      kernel(online_softmax) kernel(row_major_weights) kernel(conflict_free) kernel(in_place) kernel(tiled)
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {

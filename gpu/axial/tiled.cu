@@ -134,8 +134,8 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-/// o[t,c] of 16 queries of one head. Thread (ty, tx) has the score of query ty and key tx, and channels tx,
-/// tx + 16, … of query ty's o.
+/// o[t,c] of one head and as many queries as the block has rows of 16 threads. Thread (ty, tx) has the score
+/// of query ty and key tx, and channels tx, tx + 16, … of query ty's o.
 __global__ void __launch_bounds__(threads) attend_kernel(AxialPass pass, const float* qkv_, float* o_) {
   const simt::Global<const float> qkv(qkv_);
   const simt::Global<float> o(o_);
@@ -144,10 +144,10 @@ __global__ void __launch_bounds__(threads) attend_kernel(AxialPass pass, const f
   GAUGEBLOCK_STATIC_SHARED(float, v_tile, tile* pitch);
   GAUGEBLOCK_STATIC_SHARED(float, weight, tile* pitch);
   const int tx = static_cast<int>(threadIdx.x) % tile, ty = static_cast<int>(threadIdx.x) / tile;
-  const Index L = pass.L, D = pass.D, d = D / pass.heads, query_tiles = ceil_div(L, tile);
-  const Index query0 = blockIdx.x % query_tiles * tile, sequence_head = blockIdx.x / query_tiles;
+  const int rows = static_cast<int>(blockDim.x) / tile;
+  const Index L = pass.L, D = pass.D, d = D / pass.heads, query_tiles = ceil_div(L, rows);
+  const Index query = blockIdx.x % query_tiles * rows + ty, sequence_head = blockIdx.x / query_tiles;
   const Index head = sequence_head % pass.heads, first_token = sequence_head / pass.heads * L;
-  const Index query = query0 + ty;
   const float scale = 1.0F / sqrtf(static_cast<float>(d));
 
   // Element `channel` of the head, of q (part 0), k (1) or v (2); 0 outside.
@@ -157,13 +157,18 @@ __global__ void __launch_bounds__(threads) attend_kernel(AxialPass pass, const f
       value = qkv[(first_token + token) * (3 * D) + part * D + head * d + channel];
     return value;
   };
+  // Keys of the tile that begins at key0. Rows of k_tile and v_tile from there on are neither written nor
+  // read.
+  const auto keys_from = [&](Index key0) { return static_cast<int>(L - key0 < tile ? L - key0 : tile); };
+  // Score of this thread's query and key; 0 where there is no such query or key.
   const auto logit = [&](Index key0) {
+    const int keys = keys_from(key0);
     float sum = 0;
     for (Index i0 = 0; i0 < d; i0 += tile) {
       q_tile[ty * pitch + tx] = load(0, query, i0 + tx);
-      k_tile[ty * pitch + tx] = load(1, key0 + ty, i0 + tx);
+      for (int row = ty; row < keys; row += rows) k_tile[row * pitch + tx] = load(1, key0 + row, i0 + tx);
       __syncthreads();  // both tiles are complete before they are used
-      if (query < L && key0 + tx < L) sum = add_products(q_tile, k_tile, ty, tx, sum);
+      if (query < L && tx < keys) sum = add_products(q_tile, k_tile, ty, tx, sum);
       __syncthreads();  // both tiles are used before the next ones overwrite them
     }
     return sum * scale;
@@ -172,7 +177,7 @@ __global__ void __launch_bounds__(threads) attend_kernel(AxialPass pass, const f
   float largest = -INFINITY;
   for (Index key0 = 0; key0 < L; key0 += tile) {
     const float z = logit(key0);
-    if (key0 + tx < L) largest = fmaxf(largest, z);
+    if (tx < keys_from(key0)) largest = fmaxf(largest, z);
   }
   GAUGEBLOCK_UNROLL
   for (int offset = tile / 2; offset > 0; offset /= 2)
@@ -180,23 +185,25 @@ __global__ void __launch_bounds__(threads) attend_kernel(AxialPass pass, const f
 
   float sum = 0;
   for (Index key0 = 0; key0 < L; key0 += tile) {
+    const int keys = keys_from(key0);
     const float z = logit(key0);
-    float w = 0;
-    if (key0 + tx < L) w = expf(z - largest);
-    sum += w;
-    weight[ty * pitch + tx] = w;
+    if (tx < keys) {
+      const float w = expf(z - largest);
+      sum += w;
+      weight[ty * pitch + tx] = w;
+    }
     for (Index channel0 = 0; channel0 < d; channel0 += tile) {
-      v_tile[ty * pitch + tx] = load(2, key0 + ty, channel0 + tx);
+      for (int row = ty; row < keys; row += rows)
+        v_tile[row * pitch + tx] = load(2, key0 + row, channel0 + tx);
       __syncthreads();  // weights and v are complete before they are used
       if (query < L && channel0 + tx < d) {
         const Index at = (first_token + query) * D + head * d + channel0 + tx;
         float weighted = 0;
         if (key0 > 0) weighted = o[at];
-        GAUGEBLOCK_UNROLL
-        for (int key = 0; key < tile; ++key) {
-          const float w_key = weight[ty * pitch + key];
-          const float v_key = v_tile[key * pitch + tx];
-          weighted = fmaf(w_key, v_key, weighted);
+        for (int key = 0; key < keys; ++key) {
+          const float w = weight[ty * pitch + key];
+          const float v = v_tile[key * pitch + tx];
+          weighted = fmaf(w, v, weighted);
         }
         o[at] = weighted;
       }
@@ -211,6 +218,13 @@ __global__ void __launch_bounds__(threads) attend_kernel(AxialPass pass, const f
     const float weighted = o[at];
     o[at] = weighted / sum;
   }
+}
+
+/// Queries of a block of attend_kernel: 16, or the next power of two for a shorter sequence, and whole warps.
+int query_rows(Index L) {
+  int rows = 2;
+  while (rows < L && rows < tile) rows *= 2;
+  return rows;
 }
 
 Index workspace_floats(const AxialPass& pass) {
@@ -230,6 +244,7 @@ void run_pass(const AxialPass& pass, LaunchContext& context) {
   const Index fitting = std::max(group_floats / workspace_floats(pass), Index{1});
   const Index at_once = std::min(fitting, pass.sequences());
   const Index L = pass.L, D = pass.D;
+  const int rows = query_rows(L);
   const DeviceBuffer n(*context.device, at_once * L * D, "n");  // then o
   const DeviceBuffer qkv(*context.device, at_once * L * 3 * D, "qkv");
   for (Index first = 0; first < pass.sequences(); first += at_once) {
@@ -241,8 +256,8 @@ void run_pass(const AxialPass& pass, LaunchContext& context) {
     launch(GAUGEBLOCK_KERNEL(project_kernel<false>), grid_of(token_tiles * ceil_div(3 * D, tile)),
            dim3(threads), 0, context, pass, group, n.data(), 3 * D, qkv.data());
     float* o = n.data();
-    launch(GAUGEBLOCK_KERNEL(attend_kernel), grid_of(count * pass.heads * ceil_div(L, tile)), dim3(threads),
-           0, context, pass, qkv.data(), o);
+    launch(GAUGEBLOCK_KERNEL(attend_kernel), grid_of(count * pass.heads * ceil_div(L, rows)),
+           dim3(static_cast<unsigned>(rows * tile)), 0, context, pass, qkv.data(), o);
     launch(GAUGEBLOCK_KERNEL(project_kernel<true>), grid_of(token_tiles * ceil_div(D, tile)), dim3(threads),
            0, context, pass, group, o, D, nullptr);
   }
