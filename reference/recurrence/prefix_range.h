@@ -55,7 +55,7 @@ class PrefixRange {
   }
 
   /// Upper bound on every |W_ij| and every partial sum of qᵀW at the last step.
-  double largest() const { return size_ * std::max(1.0, norm_q_); }
+  double largest() const { return norm_q_ <= 1 ? size_ : size_ * norm_q_; }
 
  private:
   double write_size(Index t) const {

@@ -88,9 +88,15 @@ TEST(Likely, HalfUlp) {
 TEST(Likely, PoolsRowsByTheirScale) {
   // Two rows of two elements, ten times apart in scale and in error: their relative errors are the same.
   const Pooling pooling{2, 1, 1, 2, {1, 1, 10, 10}};
-  const std::vector<double> pool = pooled({1, 3, 100, 300}, pooling, 0.5);
+  const std::vector<double> pool = pooled({1, 3, 100, 300}, pooling);
   EXPECT_DOUBLE_EQ(pool[0], 0.5 * 1 + 0.5 * 2);
   EXPECT_DOUBLE_EQ(pool[3], 0.5 * 300 + 0.5 * 200);
+}
+
+TEST(Likely, TakesTheLargestErrorOfThePool) {
+  const Pooling pooling{2, 1, 1, 2, {1, 1, 10, 10}};
+  EXPECT_EQ(largest_in_pool({1, -3, 10, std::nan("")}, pooling), (std::vector<double>{3, 3, 30, 30}));
+  EXPECT_EQ(largest_in_pool({1, -3, 10, 0}, Pooling{2, 1, 0, 2, {}}), (std::vector<double>{3, 3, 10, 10}));
 }
 
 TEST(Likely, WithoutAFiniteRunThereIsNoLimit) {

@@ -1,7 +1,7 @@
 // The likely limit: how far a correct float32 implementation strays in practice.
 //
-// It is the larger of 8 σ and 4 × the error of the plain float32 forms on the very same problem. σ is the spread of
-// an element in Monte Carlo arithmetic, pooled with its row's, plus half an ulp of the value. It is an assumption,
+// It is the larger of 8 σ and 4 × the largest error of the plain float32 forms in the element's pool, on the very same
+// problem. σ is the spread of an element in Monte Carlo arithmetic, pooled with its row's, plus half an ulp of the value. It is an assumption,
 // calibrated by campaigns, not a theorem.
 #pragma once
 
@@ -31,8 +31,12 @@ struct Pooling {
 /// Mean squared deviation of the lanes from the truth, element by element; infinity where a lane is not finite.
 std::vector<double> mean_square_deviation(const std::vector<MonteCarlo>& actual, const std::vector<double>& expected);
 
-/// `own_share` of an element's own mean square, the rest from its pool.
-std::vector<double> pooled(const std::vector<double>& mean_square, const Pooling& pooling, double own_share);
+/// Half an element's own mean square and half its pool's.
+std::vector<double> pooled(const std::vector<double>& mean_square, const Pooling& pooling);
+
+/// The largest error of an element's pool, relative to the scale. The largest and not the mean: where inputs repeat,
+/// rounding errors line up in some elements and not in others.
+std::vector<double> largest_in_pool(const std::vector<double>& errors, const Pooling& pooling);
 
 /// Half an ulp of the float32 nearest to x.
 double half_ulp(double x);

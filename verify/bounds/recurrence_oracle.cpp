@@ -345,10 +345,14 @@ class RecurrenceOracle final : public Oracle {
       for (auto& run : plain) errors.push_back(std::move(run.at(output)));
       const std::vector<double>& truth = expected_.at(output);
       std::vector<double> limit = likely_limit(truth, mean_square_deviation(*actual, truth), errors, *pooling);
-      // A term far below the others is lost with certainty where terms cancel exactly, but Monte Carlo arithmetic
-      // shows that only once in so many roundings as it is smaller than an ulp: hardly ever in this few lanes.
+      // Two things Monte Carlo arithmetic cannot show in this few lanes. A term far below the others is lost with
+      // certainty where terms cancel exactly, but at random only once in so many roundings as it is smaller than an
+      // ulp. And where products underflow, another order of them loses quite other digits, and a subnormal state may
+      // stop decaying: there the proved term decides.
+      const Majorants& majorants = output == "y" ? y_majorants_ : state_majorants_;
+      const double eta = arithmetic.flush_to_zero ? claims::underflow_flushed : claims::underflow;
       for (std::size_t e = 0; e < limit.size(); ++e)
-        limit[e] = std::max(limit[e], claims::unit_roundoff / 4 * pooling->scale[e]);
+        limit[e] = std::max({limit[e], claims::unit_roundoff / 4 * majorants.plain[e], eta * majorants.underflow[e]});
       likely_[{output, arithmetic}] = std::move(limit);
     }
   }

@@ -19,6 +19,8 @@ int run_run(const RunOptions& options) {
   if (const std::optional<std::string> reason = variant.declines(problem))
     throw NothingToJudge(fmt::format("{} declines the problem: {}", variant.name, *reason));
   const CheckedRun run = run_checked(variant, problem);
+  if (!run.declined.empty())
+    throw NothingToJudge(fmt::format("{} declines the problem: {}", variant.name, run.declined));
   if (!run.error.empty()) throw DeviceFailure(fmt::format("{} failed: {}", variant.name, run.error));
   if (!run.broken.empty()) throw DeviceFailure(fmt::format("{} broke a run property: {}", variant.name, run.broken));
   SafetensorsFile result;

@@ -51,6 +51,10 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
     return result;
   }
   CheckedRun run = run_checked(variant, problem);
+  if (!run.declined.empty()) {
+    fail(result, Outcome::unsupported, run.declined, run.declined);
+    return result;
+  }
   if (!run.error.empty()) {
     fail(result, Outcome::error, "error", run.error);
     return result;
@@ -75,6 +79,8 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
       if (checked.kind != RelationResult::Kind::broken) continue;
       fail(result, Outcome::fail, "relation " + relation.name, checked.message + " (" + relation.identity + ")");
       return result;
+    } catch (const NothingToJudge&) {
+      continue;  // the variant declines the relation's problem
     } catch (const RunPropertyBroken& property) {
       fail(result, Outcome::fail, "relation " + relation.name, property.what());
       return result;

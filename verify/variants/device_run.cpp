@@ -62,6 +62,8 @@ void run_on_device(gpu::Device& device, const simt::Options& options, const Prob
   try {
     kernel(tensors, context);
     device.synchronize();
+  } catch (const gpu::Declined& reason) {
+    throw NothingToJudge(reason.what());
   } catch (const gpu::DeviceError&) {
     if (context.reports().empty()) throw;  // a GPU says no more than this
   }

@@ -77,6 +77,8 @@ CheckedRun run_checked(const Variant& variant, const Problem& problem, bool repe
     }
   } catch (const RunPropertyBroken& property) {
     result.broken = property.what();
+  } catch (const NothingToJudge& reason) {
+    result.declined = reason.what();
   } catch (const std::exception& failure) {
     result.error = failure.what();
   }

@@ -11,6 +11,7 @@ namespace gaugeblock {
 struct CheckedRun {
   Outputs outputs;
   std::string broken;  ///< the run property that does not hold, in words; empty when all hold
+  std::string declined;  ///< why the variant declined after a look at the values; empty when it did not
   std::string error;   ///< what the variant threw; empty when it did not
 };
 
