@@ -4,6 +4,8 @@
 // the sum and with or without FMA. n roundings change a term by a factor within 1 ± gamma(n).
 #pragma once
 
+#include <limits>
+
 #include "gaugeblock/verify/bounds/claims.h"
 
 namespace gaugeblock::claims {
@@ -11,7 +13,7 @@ namespace gaugeblock::claims {
 /// n u / (1 - n u) bounds |(1 + δ_1)…(1 + δ_n) - 1| and |1 / ((1 + δ_1)…(1 + δ_n)) - 1| for |δ_i| <= u.
 inline double gamma(double roundings) {
   const double nu = roundings * unit_roundoff;
-  return nu < 0.5 ? nu / (1 - nu) : HUGE_VAL;
+  return nu < 0.5 ? nu / (1 - nu) : std::numeric_limits<double>::infinity();
 }
 
 // claim: axial.layer_norm.two_pass, axial.layer_norm.one_pass
@@ -71,12 +73,14 @@ inline double quotient_roundings(double L, double rescalings) {
 inline constexpr double small_weight = 0x1p-126;
 /// What they cost the quotient altogether, V the largest |v| + error of the channel.
 inline double quotient_lost(double L, double rescalings, double V) {
-  return 32 * L * (rescalings + 1) * small_weight * (1 + V);
+  return 64 * L * (rescalings + 1) * small_weight * (1 + V);
 }
-/// The theorems about the block hold for (D + 5)² u <= 1/4 (D <= 2043), (L + 1) u <= 1/16 and an exp within
-/// 1/4.
-inline bool within_theorems(double D, double L, double exp_error) {
-  return (D + 5) * (D + 5) * unit_roundoff <= 0.25 && (L + 1) * unit_roundoff <= 0x1p-4 && exp_error <= 0.25;
+/// The hypotheses of the theorems about the block: (D + 5)² u <= 1/4 (D <= 2043), few enough keys and rescalings J for
+/// their roundings and for what underflow may take, and an exp of relative error `exp_error` <= 1/4.
+inline bool within_theorems(double D, double L, double rescalings, double exp_error, double eta) {
+  return (D + 5) * (D + 5) * unit_roundoff <= 0.25 && (L + rescalings + 1) * unit_roundoff <= 0x1p-4 &&
+         80 * L * (rescalings + 1) * small_weight <= 1 && exp_error <= 0.25 &&
+         (rescalings + 1) * (eta + exp_error / (1 - exp_error) + small_weight) <= 0.5;
 }
 
 /// exp within 2 ulp of the correctly rounded value, in units of u: what CUDA documents for expf, and what is

@@ -215,8 +215,8 @@ class RecurrenceOracle final : public Oracle {
         }
         y_majorants_.plain[y] = sum;
         y_majorants_.aged[y] = sum_aged;
-        y_majorants_.running[y] = sum_running + 2 * double(keys_) * eta;
-        y_majorants_.running_flushed[y] = sum_flushed + 2 * double(keys_) * eta_flushed;
+        y_majorants_.running[y] = sum_running + 3 * double(keys_) * eta;
+        y_majorants_.running_flushed[y] = sum_flushed + 3 * double(keys_) * eta_flushed;
         y_majorants_.underflow[y] =
             claims::underflow_amount(t + 1, keys_, largest_window, norm_q, largest_k, sources[j]);
         y_majorants_.window[y] = largest_window;

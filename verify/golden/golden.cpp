@@ -59,7 +59,7 @@ SafetensorsFile compute(const GoldenCase& golden) {
   SafetensorsFile file = problem_file(problem);
   file.name = golden.id;
   file.metadata["gaugeblock.claim"] =
-      problem.operation == Operation::recurrence ? "recurrence.any_form" : "axial.block";
+      problem.operation == Operation::recurrence ? "recurrence.any_form" : "axial.any_form";
   add_golden(file, data, problem);
   return file;
 }

@@ -30,6 +30,7 @@ class DeviceTensors {
     return {placed_.at(name).address(), view.shape, view.stride};
   }
   bool has(const std::string& name) const { return placed_.contains(name); }
+  const Attributes& attributes() const { return problem_.attributes; }
 
   /// Copies the outputs back. Throws RunPropertyBroken when a guard band on the device is damaged or an input was
   /// changed there.

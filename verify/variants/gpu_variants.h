@@ -1,4 +1,4 @@
-// The kernels of the recurrence as variants of the backends simt and cuda.
+// The CUDA kernels as variants of the backends simt and cuda.
 #pragma once
 
 #include <vector>
@@ -8,6 +8,6 @@
 namespace gaugeblock {
 
 /// Every kernel on the interpreter, and on the GPU in builds with CUDA.
-std::vector<Variant> recurrence_gpu_variants();
+std::vector<Variant> gpu_variants();
 
 }  // namespace gaugeblock

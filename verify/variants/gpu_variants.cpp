@@ -1,0 +1,121 @@
+#include "gaugeblock/verify/variants/gpu_variants.h"
+
+#include "gaugeblock/gpu/axial/kernels.h"
+#include "gaugeblock/gpu/recurrence/kernels.h"
+#include "gaugeblock/reference/recurrence/prefix_range.h"
+#include "gaugeblock/verify/variants/axial_cpu.h"
+#include "gaugeblock/verify/variants/device_run.h"
+
+namespace gaugeblock {
+namespace {
+
+/// CUDA's expf: at most 2 ulp from the correctly rounded value by its documentation, which is within 5 u of e^x.
+constexpr double cuda_exp_error = 5;
+
+using Launch = std::function<void(const DeviceTensors&, gpu::LaunchContext&)>;
+
+/// Sets `run` (and the interpreter's other schedules) of a variant whose kernels `launch` starts.
+void set_run(Variant& variant, const Launch& launch) {
+  const auto interpreted = [launch](simt::Schedule schedule) {
+    return [launch, schedule](const Problem& problem, Outputs& outputs) {
+      run_on_device(gpu::simt_device(), {schedule, 1, true}, problem, outputs, launch);
+    };
+  };
+  if (variant.backend == "simt") {
+    variant.run = interpreted(simt::Schedule::in_order);
+    variant.run_again = {interpreted(simt::Schedule::reversed), interpreted(simt::Schedule::random)};
+  } else {
+    variant.run = [launch](const Problem& problem, Outputs& outputs) {
+      run_on_device(cuda_device(), {}, problem, outputs, launch);
+    };
+  }
+}
+
+gpu::RecurrenceArguments recurrence_arguments(const DeviceTensors& tensors) {
+  gpu::RecurrenceArguments arguments;
+  arguments.q = tensors.input<4>("q");
+  arguments.k = tensors.input<4>("k");
+  arguments.v = tensors.input<4>("v");
+  arguments.gate = tensors.input<3>("gate");
+  arguments.beta = tensors.input<3>("beta");
+  if (tensors.has("initial_state")) arguments.initial_state = tensors.input<4>("initial_state");
+  arguments.y = tensors.output<4>("y");
+  arguments.final_state = tensors.output<4>("final_state");
+  return arguments;
+}
+
+Variant recurrence_variant(const gpu::RecurrenceKernel& kernel, const std::string& backend) {
+  Variant variant;
+  variant.operation = Operation::recurrence;
+  variant.name = kernel.name;
+  variant.backend = backend;
+  variant.summary = kernel.summary;
+  variant.claim = "recurrence." + kernel.form;
+  variant.arithmetic = {.form = kernel.form, .chunk = kernel.chunk};
+  variant.declines = [&kernel](const Problem& problem) {
+    // Sizes, strides and alignment are the same on the host, so the kernel can be asked before anything is copied.
+    Outputs outputs = make_outputs(problem);
+    const RecurrenceProblem view = recurrence_view(problem);
+    std::optional<std::string> reason = kernel.declines(gpu::recurrence_arguments(view, recurrence_view(outputs)));
+    if (!reason && kernel.form == "prefix_product") reason = recurrence::prefix_product_declines(view);
+    return reason;
+  };
+  set_run(variant, [&kernel](const DeviceTensors& tensors, gpu::LaunchContext& context) {
+    kernel.run(recurrence_arguments(tensors), context);
+  });
+  return variant;
+}
+
+AxialPassParameters parameters(const DeviceTensors& tensors, const std::string& pass) {
+  if (!tensors.has(pass + "_norm.weight")) return {};  // the pass does not run
+  return {tensors.input<1>(pass + "_norm.weight"), tensors.input<1>(pass + "_norm.bias"),
+          tensors.input<2>(pass + "_qkv.weight"), tensors.input<2>(pass + "_out.weight"),
+          tensors.input<1>(pass + "_out.bias")};
+}
+
+Variant axial_variant(const gpu::AxialKernel& kernel, const std::string& backend) {
+  Variant variant;
+  variant.operation = Operation::axial;
+  variant.name = kernel.name;
+  variant.backend = backend;
+  variant.summary = kernel.summary;
+  variant.claim = "axial.block";
+  variant.arithmetic = {.form = kernel.form, .exp_error = backend == "cuda" ? cuda_exp_error : host_exp_error};
+  variant.declines = [&kernel](const Problem& problem) {
+    Outputs outputs = make_outputs(problem);
+    return kernel.declines(gpu::axial_arguments(axial_view(problem), axial_view(outputs)));
+  };
+  set_run(variant, [&kernel](const DeviceTensors& tensors, gpu::LaunchContext& context) {
+    const Attributes& attributes = tensors.attributes();
+    gpu::AxialArguments arguments;
+    arguments.x = tensors.input<4>("x");
+    arguments.row = parameters(tensors, "row");
+    arguments.col = parameters(tensors, "col");
+    arguments.heads = attributes.heads;
+    arguments.eps = attributes.eps;
+    arguments.passes = attributes.passes;
+    arguments.y = tensors.output<4>("y");
+    if (tensors.has("row")) arguments.row_result = tensors.output<4>("row");
+    kernel.run(arguments, context);
+  });
+  return variant;
+}
+
+}  // namespace
+
+std::vector<Variant> gpu_variants() {
+  std::vector<Variant> variants;
+  for (const gpu::RecurrenceKernel& kernel : gpu::simt_backend::recurrence_kernels())
+    variants.push_back(recurrence_variant(kernel, "simt"));
+  for (const gpu::AxialKernel& kernel : gpu::simt_backend::axial_kernels())
+    variants.push_back(axial_variant(kernel, "simt"));
+#ifdef GAUGEBLOCK_HAS_CUDA
+  for (const gpu::RecurrenceKernel& kernel : gpu::cuda_backend::recurrence_kernels())
+    variants.push_back(recurrence_variant(kernel, "cuda"));
+  for (const gpu::AxialKernel& kernel : gpu::cuda_backend::axial_kernels())
+    variants.push_back(axial_variant(kernel, "cuda"));
+#endif
+  return variants;
+}
+
+}  // namespace gaugeblock
