@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(1024) conflict_free_kernel(AxialPass pass) {
   const int lane = c % 32, warp = c / 32, warps = threads / 32, key_groups = (L + 31) / 32;
   for (int query = 0; query < L; ++query) {
     for (int at = warp; at < heads * key_groups; at += warps) {
-      const int of_head = at / key_groups, key = at % key_groups * 32 + lane;
+      const int of_head = at % heads, key = at / heads * 32 + lane;
       if (key < L)
         score[of_head * score_pitch + key] =
             logit(q + (query * pitch + of_head * d), k + (key * pitch + of_head * d), d, scale);

@@ -453,4 +453,86 @@ TEST_P(AxialKernelTest, GivesTheSameBitsUnderEverySchedule) {
 INSTANTIATE_TEST_SUITE_P(AllKernels, AxialKernelTest, testing::ValuesIn(kernels()),
                          [](const auto& kernel) { return kernel.param.name; });
 
+// Where data comes from and in what order threads take it changes nothing: these kernels add and multiply the
+// same numbers in the same order. The others differ in the softmax, or add in another order.
+TEST_F(AxialKernels, GiveTheSameBitsWhereTheArithmeticIsTheSame) {
+  Problem problem({2, 5, 7, 24, 3}, Layout::permuted, AxialPasses::both, true, 17);
+  ASSERT_TRUE(run(kernel_named("fused_row_column"), problem, simt::Schedule::in_order));
+  const std::vector<float> y = problem.y.values, row = problem.row.values;
+  for (const char* name : {"permuted_column", "thread_per_token_head", "stored_scores", "row_major_weights",
+                           "conflict_free", "in_place"}) {
+    ASSERT_TRUE(run(kernel_named(name), problem, simt::Schedule::in_order));
+    EXPECT_EQ(problem.y.values, y) << name;
+    EXPECT_EQ(problem.row.values, row) << name;
+  }
+}
+
+// 128 tokens of 64 channels need more than the 48 KB a block has without asking; 512 do not fit at all.
+TEST_F(AxialKernels, TakeLongSequencesOrDeclineThem) {
+  Problem fitting({1, 1, 128, 64, 4}, Layout::contiguous, AxialPasses::row, false, 1);
+  for (const gpu::AxialKernel& kernel : kernels())
+    EXPECT_TRUE(run(kernel, fitting, simt::Schedule::in_order)) << kernel.name;
+
+  Problem longer({1, 512, 1, 64, 4}, Layout::contiguous, AxialPasses::row, false, 1);
+  longer.passes = AxialPasses::both;
+  for (const gpu::AxialKernel& kernel : kernels()) {
+    const auto reason = kernel.declines(longer.arguments());
+    EXPECT_EQ(reason.has_value(), kernel.name != "tiled") << kernel.name;
+    if (reason) {
+      EXPECT_NE(reason->find("column pass: "), std::string::npos) << kernel.name << ": " << *reason;
+    }
+  }
+}
+
+TEST_F(AxialKernels, TakeManyChannelsOrDeclineThem) {
+  Problem wide({1, 1, 2, 1056, 4}, Layout::contiguous, AxialPasses::row, false, 1);
+  for (const gpu::AxialKernel& kernel : kernels()) {
+    if (const auto reason = kernel.declines(wide.arguments())) {
+      EXPECT_NE(reason->find("D = 1056"), std::string::npos) << kernel.name << ": " << *reason;
+    } else if (kernel.name == "tiled" || kernel.name == "online_softmax") {
+      EXPECT_TRUE(run(kernel, wide, simt::Schedule::in_order));
+    }
+  }
+  EXPECT_TRUE(kernel_named("fused_row_column").declines(wide.arguments()));
+  EXPECT_FALSE(kernel_named("tiled").declines(wide.arguments()));
+}
+
+#if !defined(GAUGEBLOCK_TEST_CUDA)
+/// Cost of the launches of one run whose kernel's name begins with `kernel`.
+simt::LaunchCost cost_of(const std::string& name, const Sizes& sizes, const std::string& kernel) {
+  Problem problem(sizes, Layout::contiguous, AxialPasses::both, false, 6);
+  gpu::LaunchContext context(device());
+  kernel_named(name).run(problem.arguments(), context);
+  simt::LaunchCost sum;
+  for (const simt::LaunchRecord& launch : context.launches)
+    if (launch.kernel.rfind(kernel, 0) == 0) {
+      sum.shared_requests += launch.cost.shared_requests;
+      sum.shared_wavefronts += launch.cost.shared_wavefronts;
+      sum.global_sectors += launch.cost.global_sectors;
+    }
+  return sum;
+}
+
+// One wavefront a request, whatever the sizes: multiples of 32, none, several heads in a warp, an even and an
+// odd L.
+TEST_F(AxialKernels, ConflictFreeHasNoBankConflict) {
+  for (const Sizes& sizes : {Sizes{1, 2, 32, 64, 4}, Sizes{1, 3, 8, 32, 8}, Sizes{1, 2, 33, 24, 3},
+                             Sizes{1, 12, 5, 40, 20}, Sizes{1, 4, 34, 9, 9}}) {
+    const simt::LaunchCost cost = cost_of("conflict_free", sizes, "conflict_free_kernel");
+    EXPECT_GT(cost.shared_requests, 0U);
+    EXPECT_EQ(cost.shared_wavefronts, cost.shared_requests) << sizes.D;
+  }
+  const simt::LaunchCost plain = cost_of("fused_row_column", {1, 2, 32, 64, 4}, "fused_pass_kernel");
+  EXPECT_GT(plain.shared_wavefronts, 2 * plain.shared_requests);
+}
+
+// Side by side, eight threads' weights share a sector of 32 bytes; a row apart, each has its own.
+TEST_F(AxialKernels, RowMajorWeightsCostMoreSectors) {
+  const Sizes quoted_row{1, 1, 32, 64, 4};
+  const simt::LaunchCost transposed = cost_of("fused_row_column", quoted_row, "fused_pass_kernel");
+  const simt::LaunchCost row_major = cost_of("row_major_weights", quoted_row, "fused_pass_kernel");
+  EXPECT_GT(row_major.global_sectors, 6 * transposed.global_sectors);
+}
+#endif
+
 }  // namespace
