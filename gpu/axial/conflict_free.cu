@@ -1,17 +1,16 @@
 // Differs from `fused_row_column`: a layout of shared memory in which no request of a warp touches two words
 // of one bank. A warp's 32 lanes get their words in one go if these lie in 32 different banks (address mod
-// 32), or are the same word. Three accesses of `fused_row_column` break this, and three changes mend it:
+// 32), or are the same word. Three accesses of `fused_row_column` are not so; this is what mends them:
 //
 //     a lane per token, channel i of each:    l·D + i      32 lanes, one bank, when D is a multiple of 32
 //                                          →  l·pitch + i  with an odd pitch: 32 lanes, 32 banks
 //     a lane per key, channel i of each:      the same; and a warp whose lanes have several heads mixes them
-//                                          →  a warp works on one head at a time, and the query's word is
-//                                          shared
+//                                          →  a warp works on one head at a time, all on one word of q
 //     a lane per channel, its head's score:   head·L + key, one bank for several heads, when L is even
 //                                          →  head·score_pitch + key with an odd pitch
 //
-// All else is a lane per channel side by side, or one word for all. The same arithmetic. Threads: whole
-// warps; those from D on help with the scores.
+// All else is a lane per channel side by side, or one word for all. The same arithmetic. A block has whole
+// warps; threads from D on help with the scores.
 #include "gaugeblock/gpu/axial/block_steps.h"
 #include "gaugeblock/gpu/axial/copy.h"
 #include "gaugeblock/gpu/axial/fused_pass.h"

@@ -5,9 +5,9 @@
 //     all threads:   x to shared memory
 //     thread l:      n_l = LayerNorm(x_l), over x
 //     thread c:      q[·,c], k[·,c], v[·,c] = n · W_qkvᵀ
-//     each query:    all threads, over (head, key):   score = q_query · k_key / √d
-//                    thread c, of head c/d:           o[query,c] = Σ exp(score - max) v[key,c] / Σ exp(score
-//                    - max)
+//     each query:    all threads, over (head, key):   z[key] = q[query] · k[key] / √d
+//                    thread c, of head c/d:           p[key] = exp(z[key] - max z)
+//                                                     o[query,c] = Σ p[key] v[key,c] / Σ p[key]
 //     thread c:      y[·,c] = x + (o · W_outᵀ + b_out)
 //
 // Takes D up to 1024, and L with (4·D + heads)·L floats of shared memory. Weights are transposed first, so

@@ -13,7 +13,8 @@
 // Takes any L, D and heads. Sequences go through in groups, so that the workspace of 4·L·D floats a sequence
 // stays within 1 GB wherever one sequence does. A tile of weights is 16 contiguous pieces of rows as PyTorch
 // stores them, so nothing is transposed first. Tiles have a pitch of 17 floats: a column then lies in
-// different banks. What lies outside a matrix enters a tile as 0 by selection; it is never loaded.
+// different banks. What lies outside a matrix is never loaded: it enters a tile as 0 by selection, or the
+// loop ends before it.
 #include <algorithm>
 
 #include "gaugeblock/gpu/axial/copy.h"

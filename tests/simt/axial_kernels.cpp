@@ -217,7 +217,8 @@ struct Problem {
   Tensor<4> x, y, row;
   Parameters row_parameters, col_parameters;
   std::vector<double> expected_row, expected_y;
-  double size = 0;  // the largest |x| + |projected| of any pass
+  double size = 0;   // the largest |x| + |projected| of any pass
+  double worst = 0;  // error / size so far
 
   Problem(const Sizes& s, Layout layout, AxialPasses passes_, bool wants_row_, std::uint64_t seed,
           double qkv_size = 1)
@@ -321,10 +322,13 @@ struct Problem {
   }
 
   void compare(const Tensor<4>& actual, const std::vector<double>& expected, double tolerance,
-               const char* name) const {
-    for (std::size_t n = 0; n < expected.size(); ++n)
-      ASSERT_TRUE(std::abs(actual.values[n] - expected[n]) <= tolerance * size)
+               const char* name) {
+    for (std::size_t n = 0; n < expected.size(); ++n) {
+      const double error = std::abs(actual.values[n] - expected[n]);
+      ASSERT_TRUE(error <= tolerance * size)
           << name << "[" << n << "] = " << actual.values[n] << ", not " << expected[n];
+      worst = std::max(worst, error / size);
+    }
   }
 };
 
@@ -371,10 +375,13 @@ TEST_P(AxialKernelTest, EqualsTheDefinitionAtEverySize) {
                                {2, 3, 2, 16, 1}, {1, 12, 1, 24, 8}, {1, 31, 2, 6, 2}, {1, 2, 33, 9, 3},
                                {1, 2, 1, 48, 2}, {1, 1, 17, 32, 2}, {1, 3, 15, 4, 4}, {1, 2, 3, 33, 11},
                                {1, 2, 9, 72, 3}, {1, 16, 1, 17, 1}, {1, 1, 32, 4, 1}};
+  double worst = 0;
   for (std::size_t n = 0; n < all.size(); ++n) {
     Problem problem(all[n], Layout::contiguous, all_passes[n % 4 == 3 ? n / 4 % 2 + 1 : 0], n % 2 == 0, n);
     EXPECT_TRUE(run(GetParam(), problem, schedules[n % 3]));
+    worst = std::max(worst, problem.worst);
   }
+  RecordProperty("worst_error_over_tolerance", std::to_string(worst / usual_tolerance));
 }
 
 TEST_P(AxialKernelTest, TakesEveryLayoutUnderEverySchedule) {
