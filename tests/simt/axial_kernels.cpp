@@ -333,7 +333,7 @@ struct Problem {
 };
 
 // Both passes' errors: LayerNorm may magnify the first one's by weight / spread.
-constexpr double usual_tolerance = 1e-5;
+constexpr double usual_tolerance = 4e-6;
 
 std::vector<std::uint32_t> bits(const gpu::DeviceBuffer& buffer) {
   std::vector<std::uint32_t> result;
@@ -419,13 +419,14 @@ TEST_P(AxialKernelTest, TakesManySequences) {
   EXPECT_TRUE(run(GetParam(), problem, simt::Schedule::in_order));
 }
 
-// A variance of exactly 0: LayerNorm gives its bias, and nothing divides by 0.
+// A variance of exactly 0: LayerNorm gives its bias, and nothing divides by 0. The tolerance is a few units
+// in the last place of 1234, so that an error of the small projected part shows beside it.
 TEST_P(AxialKernelTest, TakesConstantRows) {
   Problem problem({1, 1, 4, 64, 4}, Layout::contiguous, AxialPasses::row, false, 2);
   std::fill(problem.x.values.begin(), problem.x.values.end(), 1234.0F);
   problem.x.upload();
   problem.expect();
-  EXPECT_TRUE(run(GetParam(), problem, simt::Schedule::in_order));
+  EXPECT_TRUE(run(GetParam(), problem, simt::Schedule::in_order, 0x1p-22));
 }
 
 // Logits of hundreds: the largest is taken out before exp, so the weights are near one-hot and finite. A
