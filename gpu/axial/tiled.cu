@@ -208,7 +208,7 @@ __global__ void __launch_bounds__(threads) attend_kernel(AxialPass pass, const f
         }
         o[at] = weighted;
       }
-      __syncthreads();  // v and, after the last channels, the weights are used before they are overwritten
+      __syncthreads();  // v is used before the next channels overwrite it
     }
   }
   GAUGEBLOCK_UNROLL
