@@ -146,7 +146,7 @@ TEST(CasesText, EachMistakeIsOneLineThatSaysWhatWasExpectedAndWhatWasFound) {
       {"recurrence:B=3,,T=1", "case: expected key=value; found ''"},
       {"recurrence:B=3,",
        "case: expected key=value after the last comma; found nothing in 'recurrence:B=3,'"},
-      {"recurrence:B=1,T=2,B=1", "case: expected each key once; found 'B' twice, B=1 and 'B=1'"},
+      {"recurrence:B=1,T=2,B=1", "case: expected each key once; found 'B' twice, 'B' = '1' and 'B=1'"},
       {"recurrence:B=0", "B: " + integer + "'0', which is out of range"},
       {"recurrence:K=-24", "K: " + integer + "'-24', which is out of range"},
       {"recurrence:V=4294967296", "V: " + integer + "'4294967296', which is out of range"},
