@@ -102,9 +102,8 @@ void run(const RecurrenceArguments& arguments, LaunchContext& context) {
 RecurrenceKernel scan_then_contract() {
   return {"scan_then_contract",
           "every element of the state is scanned over time in parallel, then contracted",
-          // 32 steps at once by a tree, the state carried from one lot to the next: at most the roundings of chunks of 32
-          "chunked",
-          32,
+          "scan",
+          32,  // steps at once by a tree; the state is carried from one lot to the next
           declines,
           run};
 }

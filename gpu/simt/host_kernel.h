@@ -393,3 +393,4 @@ using gaugeblock::simt::rsqrtf;
 #define GAUGEBLOCK_DYNAMIC_SHARED(T, name) \
   const ::gaugeblock::simt::Shared<T> name = ::gaugeblock::simt::dynamic_shared<T>()
 #define GAUGEBLOCK_UNROLL
+#define GAUGEBLOCK_ROLLED

@@ -36,6 +36,7 @@
   const ::gaugeblock::simt::Shared<T> name(reinterpret_cast<T*>(gaugeblock_dynamic_shared))
 /// Before a loop: unroll it.
 #define GAUGEBLOCK_UNROLL _Pragma("unroll")
+#define GAUGEBLOCK_ROLLED _Pragma("unroll 1")
 
 namespace gaugeblock::simt {
 inline namespace cuda_backend {

@@ -257,7 +257,7 @@ class RecurrenceOracle final : public Oracle {
       return is_y ? claims::sequential_output(t, keys_) : claims::sequential_state(t);
     if (arithmetic.form == "masked_attention")
       return is_y ? claims::masked_attention_output(t, keys_) : claims::masked_attention_state(t);
-    if (arithmetic.form == "chunked")
+    if (arithmetic.chunk > 0)  // chunked, and trees between which the state is carried
       return is_y ? claims::chunked_output(t, keys_, arithmetic.chunk) : claims::chunked_state(t, arithmetic.chunk);
     if (arithmetic.form == "scan") return is_y ? claims::scan_output(t, keys_) : claims::scan_state(t);
     if (arithmetic.form == "prefix_product" || arithmetic.form == "prefix_product_segmented")

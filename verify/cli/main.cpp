@@ -49,12 +49,12 @@ int main(int argc, char** argv) {
   app->add_option("--op", verify.op, "recurrence or axial; both when left out");
   app->add_option("--variant", verify.variant, "name or shell pattern");
   app->add_option("--backend", verify.backend, "cpu, simt, cuda or all");
-  app->add_option("--cases", verify.cases, "number of generated cases (1000)");
+  app->add_option("--cases", verify.cases, "number of generated cases (1000)")->check(CLI::NonNegativeNumber);
   app->add_option("--time", verify.seconds, "instead: seconds during which cases start");
-  app->add_option("--seed", verify.seed, "seed of the campaign (1)");
+  app->add_option("--seed", verify.seed, "seed of the campaign (1)")->check(CLI::NonNegativeNumber);
   app->add_option("--case", verify.given, "this case instead of generated ones, with every relation");
   app->add_option("--report", verify.report_folder, "folder for report.json and report.txt");
-  app->add_option("--jobs", verify.jobs, "threads (all cores)");
+  app->add_option("--jobs", verify.jobs, "threads (all cores)")->check(CLI::Range(0, 1024));
   app->add_flag("--json", verify.json, "JSON on stdout instead of the table");
   app->callback([&] { command = [&] { return run_verify(verify); }; });
 

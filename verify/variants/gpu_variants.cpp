@@ -50,7 +50,7 @@ Variant recurrence_variant(const gpu::RecurrenceKernel& kernel, const std::strin
   variant.name = kernel.name;
   variant.backend = backend;
   variant.summary = kernel.summary;
-  variant.claim = "recurrence." + kernel.form;
+  variant.claim = "recurrence." + (kernel.chunk > 0 ? std::string("chunked") : kernel.form);
   variant.arithmetic = {.form = kernel.form, .chunk = kernel.chunk};
   variant.declines = [&kernel](const Problem& problem) {
     // Sizes, strides and alignment are the same on the host, so the kernel can be asked before anything is copied.

@@ -16,7 +16,9 @@ struct Arithmetic {
   /// The reference form (of the same operation) whose operations are performed, in any order of each sum;
   /// "any_form" when nothing is known.
   std::string form;
-  Index chunk = 0;                ///< recurrence.chunked: steps in a chunk
+  /// recurrence, form "chunked": steps in a chunk. Form "scan": steps in a tree where the state is carried from one
+  /// tree to the next (0: one tree over all steps); its roundings are then at most those of chunks of that size.
+  Index chunk = 0;
   double exp_error = 0;           ///< axial: relative error of exp, in units of u = 2^-24
   bool reciprocal_root = false;   ///< axial: 1/sqrt by one approximate instruction instead of sqrt and division
   bool flush_to_zero = false;     ///< subnormal results become zero
