@@ -6,7 +6,8 @@
 
 namespace gaugeblock {
 
-/// Every extent, stride and offset is a signed 64-bit number of elements, so that a tensor may pass 2^31 elements.
+/// Every extent, stride and offset is a signed 64-bit number of elements, so that a tensor may pass 2^31
+/// elements.
 using Index = std::int64_t;
 
 /// View of a tensor with `Rank` dimensions that somebody else owns.

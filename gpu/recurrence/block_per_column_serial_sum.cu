@@ -28,8 +28,8 @@ __global__ void block_per_column_serial_sum_kernel(RecurrenceViews views) {
     __syncthreads();  // all products are there before thread 0 adds them
     if (i == 0) {
       float sum = 0;
-      // Rolled: nvcc 13 would load the last one to three products as one vector, past the end of the array when K is no
-      // multiple of 4. The surplus is never used, but a memory checker is right to object.
+      // Rolled: nvcc 13 would load the last one to three products as one vector, past the end of the array
+      // when K is no multiple of 4. The surplus is never used, but a memory checker is right to object.
       GAUGEBLOCK_ROLLED
       for (Index row = 0; row < views.K; ++row) {
         const float term = product[row];

@@ -15,7 +15,8 @@ struct RecurrenceKernel {
   std::string name;
   std::string summary;  ///< what differs from the one before, in one sentence
   std::string form;     ///< the reference form whose operations it performs, in any order of each sum
-  Index chunk = 0;  ///< form "chunked": steps in a chunk; form "scan": steps in a tree, when the state is carried on
+  Index chunk =
+      0;  ///< form "chunked": steps in a chunk; form "scan": steps in a tree, when the state is carried on
   /// Why the sizes or strides cannot be taken, or nothing. Looks at no values: `run` may still throw
   /// Declined.
   std::optional<std::string> (*declines)(const RecurrenceArguments& arguments);

@@ -11,7 +11,8 @@ namespace gaugeblock::recurrence {
 inline constexpr Index default_chunk = 16;
 
 template <class Scalar>
-void chunked(const RecurrenceProblem& problem, const RecurrenceOutputs<Scalar>& out, Index chunk = default_chunk) {
+void chunked(const RecurrenceProblem& problem, const RecurrenceOutputs<Scalar>& out,
+             Index chunk = default_chunk) {
   for (Index b = 0; b < problem.batches(); ++b) {
     for (Index h = 0; h < problem.heads(); ++h) {
       Matrix<Scalar> state = load_initial_state<Scalar>(problem, b, h);
@@ -37,7 +38,8 @@ void chunked(const RecurrenceProblem& problem, const RecurrenceOutputs<Scalar>& 
         Scalar decay(1);  // Π_{r=s+1..end-1} gate_r
         for (Index s = end - 1; s >= start; --s) {
           const Scalar beta(problem.beta(b, s, h));
-          writes += (decay * beta * load<Scalar>(problem.k, b, s, h)) * load<Scalar>(problem.v, b, s, h).transpose();
+          writes += (decay * beta * load<Scalar>(problem.k, b, s, h)) *
+                    load<Scalar>(problem.v, b, s, h).transpose();
           decay *= Scalar(problem.gate(b, s, h));
         }
         state = decay * state + writes;

@@ -34,7 +34,8 @@ void masked_attention(const RecurrenceProblem& problem, const RecurrenceOutputs<
       Scalar decay(1);  // Π_{r=s+1..T-1} gate_r
       for (Index s = problem.steps() - 1; s >= 0; --s) {
         const Scalar beta(problem.beta(b, s, h));
-        state += (decay * beta * load<Scalar>(problem.k, b, s, h)) * load<Scalar>(problem.v, b, s, h).transpose();
+        state +=
+            (decay * beta * load<Scalar>(problem.k, b, s, h)) * load<Scalar>(problem.v, b, s, h).transpose();
         decay *= Scalar(problem.gate(b, s, h));
       }
       if (problem.initial_state) state += decay * initial_state;

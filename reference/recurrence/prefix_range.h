@@ -1,13 +1,14 @@
 // Where the closed form by prefix products stays within the range of float32.
 //
-// P_t = Π gate_r. The closed form divides each write by P_s and multiplies by P_t later, so it is right only while
-// P and the divided writes are normal float32 numbers:
+// P_t = Π gate_r. The closed form divides each write by P_s and multiplies by P_t later, so it is right only
+// while P and the divided writes are normal float32 numbers:
 //
 //     2^-125 <= |P_s| < 2^126
 //     W = max|S_0| + Σ_s |beta_s| max(1,|k_s|) max(1,|v_s|) / |P_s| < 2^120      and      ‖q_t‖₁ W < 2^126
 //
-// The maxima with 1 keep the partial products beta/P and (beta/P)·k inside as well. All conditions are decided from
-// the inputs, in float64, never from computed values. 2^-125 and not 2^-126, so that the rounded P is normal as well.
+// The maxima with 1 keep the partial products beta/P and (beta/P)·k inside as well. All conditions are
+// decided from the inputs, in float64, never from computed values. 2^-125 and not 2^-126, so that the rounded
+// P is normal as well.
 #pragma once
 
 #include <algorithm>
@@ -50,8 +51,8 @@ class PrefixRange {
 
   /// Whether the segment is within range; `margin` < 1 keeps that power of the range of P free.
   bool inside(double margin = 1) const {
-    return product_ >= std::exp2(-125 * margin) && product_ < std::exp2(126 * margin) && size_ < std::exp2(120.0) &&
-           largest() < std::exp2(126.0);
+    return product_ >= std::exp2(-125 * margin) && product_ < std::exp2(126 * margin) &&
+           size_ < std::exp2(120.0) && largest() < std::exp2(126.0);
   }
 
   /// Upper bound on every |W_ij| and every partial sum of qᵀW at the last step.

@@ -14,11 +14,11 @@ namespace gaugeblock {
 
 /// Inputs of the recurrence, float32 in storage. B, H, K, V >= 1; T >= 0; K and V need not be equal.
 struct RecurrenceProblem {
-  TensorView<const float, 4> q;     ///< [B,T,H,K]
-  TensorView<const float, 4> k;     ///< [B,T,H,K]
-  TensorView<const float, 4> v;     ///< [B,T,H,V]
-  TensorView<const float, 3> gate;  ///< [B,T,H]
-  TensorView<const float, 3> beta;  ///< [B,T,H]
+  TensorView<const float, 4> q;                             ///< [B,T,H,K]
+  TensorView<const float, 4> k;                             ///< [B,T,H,K]
+  TensorView<const float, 4> v;                             ///< [B,T,H,V]
+  TensorView<const float, 3> gate;                          ///< [B,T,H]
+  TensorView<const float, 3> beta;                          ///< [B,T,H]
   std::optional<TensorView<const float, 4>> initial_state;  ///< [B,H,K,V]; zero when absent
 
   Index batches() const { return v.shape[0]; }
@@ -31,8 +31,9 @@ struct RecurrenceProblem {
 /// Outputs of the recurrence in the scalar type of the computation.
 template <class Scalar>
 struct RecurrenceOutputs {
-  TensorView<Scalar, 4> y;            ///< [B,T,H,V]
-  TensorView<Scalar, 4> final_state;  ///< [B,H,K,V]: the state after the last step; the initial state when T = 0
+  TensorView<Scalar, 4> y;  ///< [B,T,H,V]
+  TensorView<Scalar, 4>
+      final_state;  ///< [B,H,K,V]: the state after the last step; the initial state when T = 0
 };
 
 namespace recurrence {

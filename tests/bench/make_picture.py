@@ -20,12 +20,12 @@ def main():
         name, ratio = line.split()
         wrong.append((name, float(ratio)))
     rows = correct + sorted(wrong, key=lambda row: row[1])
-    data = "\n".join(f'{i} {ratio} "{name}" {0 if i < len(correct) else 1}' for i, (name, ratio) in enumerate(rows))
+    data = "\n".join(f'{i} {ratio} "{name.replace("_", " ")}" {0 if i < len(correct) else 1}' for i, (name, ratio) in enumerate(rows))
     script = f"""
-set terminal svg size 900,{80 + 24 * len(rows)} font 'sans,13' background 'white'
+set terminal svg noenhanced size 900,{90 + 24 * len(rows)} font 'sans,13' background 'white'
 set output '{output}'
 set logscale x
-set format x '10^{{%T}}'
+set format x '%.0e'
 set xrange [1e-2:1e9]
 set yrange [{len(rows) - 0.4}:-0.6]
 set xlabel 'largest error / proved bound'

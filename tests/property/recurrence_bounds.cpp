@@ -6,7 +6,9 @@
 
 namespace rc {
 // Prints a counterexample as the case text that repeats it.
-void showValue(const gaugeblock::Case& c, std::ostream& os) { os << gaugeblock::print_case(c); }
+void showValue(const gaugeblock::Case& c, std::ostream& os) {
+  os << gaugeblock::print_case(c);
+}
 }  // namespace rc
 
 namespace gaugeblock {
@@ -22,7 +24,8 @@ RC_GTEST_PROP(RecurrenceVariants, StayWithinTheirBounds, ()) {
     if (variant.operation == Operation::recurrence && variant.backend == "cpu") variants.push_back(&variant);
   const std::vector<CaseVerdict> results = check_case(variants, c, RelationEffort::all);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    RC_LOG() << variants[i]->name << ": " << name(results[i].verdict.outcome) << " " << results[i].message << '\n';
+    RC_LOG() << variants[i]->name << ": " << name(results[i].verdict.outcome) << " " << results[i].message
+             << '\n';
     RC_ASSERT(results[i].verdict.outcome == Outcome::pass || results[i].verdict.outcome == Outcome::vacuous ||
               results[i].verdict.outcome == Outcome::unsupported);
   }
@@ -34,10 +37,12 @@ RC_GTEST_PROP(RecurrenceVariants, StayWithinTheBoundOfAnyForm, ()) {
   const Problem problem = make_problem(c);
   const std::unique_ptr<Oracle> oracle = make_oracle(problem);
   for (const Variant& variant : all_variants()) {
-    if (variant.operation != Operation::recurrence || variant.backend != "cpu" || variant.declines(problem)) continue;
+    if (variant.operation != Operation::recurrence || variant.backend != "cpu" || variant.declines(problem))
+      continue;
     Outputs outputs = make_outputs(problem);
     variant.run(problem, outputs);
-    const Verdict verdict = judge_outputs(problem, *oracle, outputs, unknown_arithmetic(Operation::recurrence));
+    const Verdict verdict =
+        judge_outputs(problem, *oracle, outputs, unknown_arithmetic(Operation::recurrence));
     RC_LOG() << variant.name << '\n';
     RC_ASSERT(verdict.outcome == Outcome::pass || verdict.outcome == Outcome::vacuous);
   }

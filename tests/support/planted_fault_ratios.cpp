@@ -1,4 +1,5 @@
-// Prints, for each planted fault that shows in numbers, the largest error / proved bound over a few fixed cases.
+// Prints, for each planted fault that shows in numbers, the largest error / proved bound over a few fixed
+// cases.
 #include <cstdio>
 
 #include "gaugeblock/verify/cases/case.h"
@@ -9,8 +10,9 @@ int main() {
   using namespace gaugeblock;
   for (const PlantedFault& fault : recurrence_planted_faults()) {
     double worst = 0;
-    for (const char* text : {"recurrence:B=2,T=128,H=4,K=24,V=24,gate=uniform,beta=uniform,qkv=normal,state=writes,seed=1",
-                             "recurrence:B=1,T=33,H=2,K=7,V=5,gate=near_one,beta=uniform,qkv=normal,state=writes,seed=2"}) {
+    for (const char* text :
+         {"recurrence:B=2,T=128,H=4,K=24,V=24,gate=uniform,beta=uniform,qkv=normal,state=writes,seed=1",
+          "recurrence:B=1,T=33,H=2,K=7,V=5,gate=near_one,beta=uniform,qkv=normal,state=writes,seed=2"}) {
       const Problem problem = make_problem(parse_case(text));
       const auto oracle = make_oracle(problem);
       Problem copy = problem;

@@ -30,9 +30,8 @@ struct FaultyForm {
   std::function<Matrix(const Step&)> update = [](const Step& s) -> Matrix {
     return s.gate * s.before + (s.beta * s.k) * s.v.transpose();
   };
-  std::function<Vector(const Step&, const Matrix&)> contract = [](const Step& s, const Matrix& state) -> Vector {
-    return state.transpose() * s.q;
-  };
+  std::function<Vector(const Step&, const Matrix&)> contract =
+      [](const Step& s, const Matrix& state) -> Vector { return state.transpose() * s.q; };
   bool takes_initial_state = true;
 
   void operator()(const RecurrenceProblem& problem, const RecurrenceOutputs<float>& out) const {
@@ -103,7 +102,9 @@ std::vector<PlantedFault> recurrence_planted_faults() {
   };
 
   FaultyForm form;
-  form.update = [](const Step& s) -> Matrix { return s.gate * (s.before + (s.beta * s.k) * s.v.transpose()); };
+  form.update = [](const Step& s) -> Matrix {
+    return s.gate * (s.before + (s.beta * s.k) * s.v.transpose());
+  };
   add("gate_after_write", "the gate is applied after the write", form);
 
   form = {};
@@ -180,7 +181,8 @@ std::vector<PlantedFault> recurrence_planted_faults() {
   };
   faults.push_back({std::move(guard), 4, {}});
 
-  Variant changing = faulty("changes_from_run_to_run", "every other run adds the products in another order", {});
+  Variant changing =
+      faulty("changes_from_run_to_run", "every other run adds the products in another order", {});
   auto runs = std::make_shared<std::atomic<int>>(0);
   changing.run = [runs](const Problem& problem, Outputs& outputs) {
     const RecurrenceOutputs<float> out = recurrence_view(outputs);

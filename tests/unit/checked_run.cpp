@@ -10,8 +10,9 @@ namespace gaugeblock {
 namespace {
 
 CheckedRun run_fault(const std::string& name) {
-  const Problem problem = make_problem(
-      parse_case("recurrence:B=1,T=5,H=2,K=3,V=4,gate=uniform,beta=uniform,qkv=normal,state=writes,layout=padded,seed=1"));
+  const Problem problem =
+      make_problem(parse_case("recurrence:B=1,T=5,H=2,K=3,V=4,gate=uniform,beta=uniform,qkv=normal,state="
+                              "writes,layout=padded,seed=1"));
   for (const PlantedFault& fault : recurrence_planted_faults())
     if (fault.variant.name == name) return run_checked(fault.variant, problem);
   ADD_FAILURE() << "no fault is called " << name;
@@ -22,7 +23,8 @@ TEST(CheckedRun, SeesWhatIsNotWritten) {
   EXPECT_EQ(run_fault("element_not_written").broken, "y[0,4,1,3] was never written");
 }
 TEST(CheckedRun, SeesAnOverwrittenInput) {
-  EXPECT_NE(run_fault("input_overwritten").broken.find("the input buffer of k was changed"), std::string::npos);
+  EXPECT_NE(run_fault("input_overwritten").broken.find("the input buffer of k was changed"),
+            std::string::npos);
 }
 TEST(CheckedRun, SeesWritesOutsideTheOutput) {
   EXPECT_NE(run_fault("writes_behind_output").broken.find("outside the view of output y"), std::string::npos);

@@ -1,8 +1,9 @@
 // Monte Carlo arithmetic rounds to the two neighbours, with the right mean, and leaves exact results alone.
 #include "gaugeblock/verify/bounds/monte_carlo.h"
 
-#include <cmath>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "gaugeblock/verify/bounds/fused_float.h"
 #include "gaugeblock/verify/bounds/likely.h"
@@ -31,15 +32,19 @@ TEST(MonteCarlo, RoundsToANeighbourWithTheRightMean) {
       EXPECT_TRUE(lane >= down && lane <= up);
     }
   // The mean of n roundings within one ulp (2^-25) strays by about ulp/2/√n.
-  EXPECT_NEAR(mean_of([] { return MonteCarlo(1.0F) / MonteCarlo(3.0F); }), exact, 0x1p-25 / std::sqrt(repeats));
-  EXPECT_NEAR(mean_of([] { return MonteCarlo(-1.0F) / MonteCarlo(3.0F); }), -exact, 0x1p-25 / std::sqrt(repeats));
-  EXPECT_NEAR(mean_of([] { return MonteCarlo(1.0F) + MonteCarlo(0x1p-26F); }), 1 + 0x1p-26, 0x1p-23 / std::sqrt(repeats));
+  EXPECT_NEAR(mean_of([] { return MonteCarlo(1.0F) / MonteCarlo(3.0F); }), exact,
+              0x1p-25 / std::sqrt(repeats));
+  EXPECT_NEAR(mean_of([] { return MonteCarlo(-1.0F) / MonteCarlo(3.0F); }), -exact,
+              0x1p-25 / std::sqrt(repeats));
+  EXPECT_NEAR(mean_of([] { return MonteCarlo(1.0F) + MonteCarlo(0x1p-26F); }), 1 + 0x1p-26,
+              0x1p-23 / std::sqrt(repeats));
 }
 
 TEST(MonteCarlo, ExactResultsStayExact) {
   MonteCarlo::seed(2);
   for (int i = 0; i < 100; ++i) {
-    for (const float lane : (MonteCarlo(3.0F) * MonteCarlo(5.0F) + MonteCarlo(0.25F)).value) EXPECT_EQ(lane, 15.25F);
+    for (const float lane : (MonteCarlo(3.0F) * MonteCarlo(5.0F) + MonteCarlo(0.25F)).value)
+      EXPECT_EQ(lane, 15.25F);
     for (const float lane : (MonteCarlo(0.0F) * MonteCarlo(5.0F)).value) EXPECT_EQ(lane, 0.0F);
     for (const float lane : (MonteCarlo(2.0F) - MonteCarlo(2.0F)).value) EXPECT_EQ(lane, 0.0F);
     for (const float lane : (MonteCarlo(0x1p-140F) * MonteCarlo(2.0F)).value) EXPECT_EQ(lane, 0x1p-139F);
@@ -57,8 +62,10 @@ TEST(MonteCarlo, SubnormalResultsRoundAtRandomToo) {
 TEST(MonteCarlo, NonFiniteStaysNonFinite) {
   for (const float lane : (MonteCarlo(3e38F) * MonteCarlo(10.0F)).value) EXPECT_TRUE(std::isinf(lane));
   for (const float lane : (MonteCarlo(std::nanf("")) + MonteCarlo(1.0F)).value) EXPECT_TRUE(std::isnan(lane));
-  for (const float lane : max(MonteCarlo(std::nanf("")), MonteCarlo(1.0F)).value) EXPECT_TRUE(std::isnan(lane));
-  for (const float lane : max(MonteCarlo(1.0F), MonteCarlo(std::nanf(""))).value) EXPECT_TRUE(std::isnan(lane));
+  for (const float lane : max(MonteCarlo(std::nanf("")), MonteCarlo(1.0F)).value)
+    EXPECT_TRUE(std::isnan(lane));
+  for (const float lane : max(MonteCarlo(1.0F), MonteCarlo(std::nanf(""))).value)
+    EXPECT_TRUE(std::isnan(lane));
 }
 
 TEST(MonteCarlo, SameSeedSameRoundings) {

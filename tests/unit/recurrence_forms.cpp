@@ -1,6 +1,7 @@
 // Every form is the same function: they agree with the definition to the precision of any scalar.
-#include <cmath>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "gaugeblock/reference/recurrence/chunked.h"
 #include "gaugeblock/reference/recurrence/masked_attention.h"
@@ -22,8 +23,8 @@ struct Buffers {
       : y(p.batches() * p.steps() * p.heads() * p.value_size(), Scalar(-1)),
         final_state(p.batches() * p.heads() * p.key_size() * p.value_size(), Scalar(-1)) {
     view.y = contiguous_view<Scalar, 4>(y.data(), {p.batches(), p.steps(), p.heads(), p.value_size()});
-    view.final_state =
-        contiguous_view<Scalar, 4>(final_state.data(), {p.batches(), p.heads(), p.key_size(), p.value_size()});
+    view.final_state = contiguous_view<Scalar, 4>(final_state.data(),
+                                                  {p.batches(), p.heads(), p.key_size(), p.value_size()});
   }
 };
 
@@ -54,7 +55,8 @@ Buffers<double> majorant(const RecurrenceProblem& problem) {
           return recurrence::load<double>(x, b, t, h).cwiseAbs();
         };
         state = (std::abs(problem.gate(b, t, h)) * state +
-                 std::abs(problem.beta(b, t, h)) * size(problem.k) * size(problem.v).transpose()).eval();
+                 std::abs(problem.beta(b, t, h)) * size(problem.k) * size(problem.v).transpose())
+                    .eval();
         recurrence::store_output<double>(out.view, b, t, h, state.transpose() * size(problem.q));
       }
       recurrence::store_final_state<double>(out.view, b, h, state);
@@ -74,9 +76,11 @@ void expect_forms_agree(const std::string& text, double tolerance) {
     Buffers<Scalar> actual(view);
     form(view, actual.view);
     for (std::size_t e = 0; e < wanted.y.size(); ++e)
-      ASSERT_LE(std::abs(double(actual.y[e] - wanted.y[e])), tolerance * size.y[e]) << name << " y " << e << " " << text;
+      ASSERT_LE(std::abs(double(actual.y[e] - wanted.y[e])), tolerance * size.y[e])
+          << name << " y " << e << " " << text;
     for (std::size_t e = 0; e < wanted.final_state.size(); ++e)
-      ASSERT_LE(std::abs(double(actual.final_state[e] - wanted.final_state[e])), tolerance * size.final_state[e])
+      ASSERT_LE(std::abs(double(actual.final_state[e] - wanted.final_state[e])),
+                tolerance * size.final_state[e])
           << name << " final_state " << e << " " << text;
   }
 }
@@ -85,13 +89,15 @@ const std::vector<std::string> cases{
     "recurrence:B=2,T=37,H=2,K=5,V=3,gate=uniform,beta=uniform,qkv=normal,state=writes,seed=1",
     "recurrence:B=1,T=33,H=1,K=3,V=7,gate=near_one,beta=normal,qkv=normal,state=none,layout=permuted,seed=2",
     "recurrence:B=1,T=40,H=2,K=4,V=4,gate=zeros,beta=unit,qkv=normal,state=writes,layout=padded,seed=3",
-    "recurrence:B=1,T=64,H=1,K=2,V=2,gate=alternating,beta=unit,qkv=integers,state=writes,layout=broadcast,seed=4",
+    "recurrence:B=1,T=64,H=1,K=2,V=2,gate=alternating,beta=unit,qkv=integers,state=writes,layout=broadcast,"
+    "seed=4",
     "recurrence:B=1,T=17,H=1,K=4,V=4,gate=tiny,beta=uniform,qkv=normal,state=writes,seed=5",
     "recurrence:B=1,T=9,H=1,K=1,V=1,gate=negative,beta=uniform,qkv=normal,state=none,seed=6",
     "recurrence:B=2,T=0,H=3,K=4,V=2,gate=uniform,beta=uniform,qkv=normal,state=writes,seed=7",
     "recurrence:B=1,T=20,H=1,K=4,V=4,gate=reset:4:0.9,beta=uniform,qkv=normal,state=writes,seed=8"};
 
-// The tolerances: unit roundoff of the scalar times the largest rounding count of these sizes (3T + K + 4 < 210).
+// The tolerances: unit roundoff of the scalar times the largest rounding count of these sizes (3T + K + 4 <
+// 210).
 TEST(RecurrenceForms, AgreeInFloat) {
   for (const std::string& text : cases)
     if (text.find("gate=tiny") == std::string::npos)  // float32 underflows there, the others do not
@@ -133,8 +139,9 @@ TEST(PrefixProduct, DeclinesOutsideItsRange) {
   };
   // 2^125 is the last product of twos within range; of halves the writes / P pass 2^120 before P leaves.
   EXPECT_EQ(declines("recurrence:B=1,T=125,H=1,K=1,V=1,gate=const:2,beta=unit,qkv=normal,seed=1"), "");
-  EXPECT_NE(declines("recurrence:B=1,T=126,H=1,K=1,V=1,gate=const:2,beta=unit,qkv=normal,seed=1").find("t=125"),
-            std::string::npos);
+  EXPECT_NE(
+      declines("recurrence:B=1,T=126,H=1,K=1,V=1,gate=const:2,beta=unit,qkv=normal,seed=1").find("t=125"),
+      std::string::npos);
   EXPECT_EQ(declines("recurrence:B=1,T=110,H=1,K=1,V=1,gate=const:0.5,beta=unit,qkv=normal,seed=1"), "");
   EXPECT_NE(declines("recurrence:B=1,T=122,H=1,K=1,V=1,gate=const:0.5,beta=unit,qkv=normal,seed=1"), "");
   EXPECT_NE(declines("recurrence:B=1,T=3,H=1,K=1,V=1,gate=const:0,beta=unit,qkv=normal,seed=1"), "");

@@ -1,6 +1,7 @@
 // The oracle: its truth against a second one, its bounds by hand where they can be done by hand.
-#include <cmath>
 #include <gtest/gtest.h>
+
+#include <cmath>
 #include <limits>
 
 #include "gaugeblock/verify/bounds/claims.h"
@@ -14,8 +15,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double u = claims::unit_roundoff;
 
 TEST(RecurrenceOracle, LongDoubleTruthLiesWithinItsShareOfTheBound) {
-  for (const char* text : {"recurrence:B=2,T=128,H=4,K=24,V=24,gate=near_one,beta=unit,qkv=normal,seed=42",
-                           "recurrence:B=1,T=200,H=2,K=33,V=7,gate=negative,beta=normal,qkv=normal,state=writes,seed=3"}) {
+  for (const char* text :
+       {"recurrence:B=2,T=128,H=4,K=24,V=24,gate=near_one,beta=unit,qkv=normal,seed=42",
+        "recurrence:B=1,T=200,H=2,K=33,V=7,gate=negative,beta=normal,qkv=normal,state=writes,seed=3"}) {
     const Problem problem = make_problem(parse_case(text));
     const auto automatic = make_oracle(problem);
     const auto precise = make_oracle(problem, Truth::high_precision);
@@ -23,30 +25,34 @@ TEST(RecurrenceOracle, LongDoubleTruthLiesWithinItsShareOfTheBound) {
     for (const char* output : {"y", "final_state"}) {
       const auto& bound = precise->proved(output, any);
       for (std::size_t e = 0; e < bound.size(); ++e)
-        ASSERT_LE(std::abs(automatic->expected(output)[e] - precise->expected(output)[e]), 0x1p-26 * bound[e]);
+        ASSERT_LE(std::abs(automatic->expected(output)[e] - precise->expected(output)[e]),
+                  0x1p-26 * bound[e]);
     }
   }
 }
 
 TEST(RecurrenceOracle, OneStepByHand) {
   // T = 1, K = V = 1, no state: y = q·(beta·k·v), three products, each rounded once.
-  Problem problem = make_problem(parse_case("recurrence:B=1,T=1,H=1,K=1,V=1,gate=one,beta=normal,qkv=normal,seed=9"));
+  Problem problem =
+      make_problem(parse_case("recurrence:B=1,T=1,H=1,K=1,V=1,gate=one,beta=normal,qkv=normal,seed=9"));
   const auto oracle = make_oracle(problem);
   const double exact = double(problem.input("q").values()[0]) *
                        (double(problem.input("beta").values()[0]) * double(problem.input("k").values()[0])) *
                        double(problem.input("v").values()[0]);
   EXPECT_NEAR(oracle->expected("y")[0], exact, std::abs(exact) * 0x1p-52);
-  // sequential: at least the three roundings that happen, at most the D + 3 = 4 of the count (and a trace of slack)
+  // sequential: at least the three roundings that happen, at most the D + 3 = 4 of the count (and a trace of
+  // slack)
   const double bound = oracle->proved("y", {.form = "sequential"})[0];
   EXPECT_GE(bound, 3 * u * std::abs(exact));
   EXPECT_LE(bound, 4 * u * std::abs(exact) * 1.001);
   // closed form: 3t + D + 3 = 7
-  EXPECT_NEAR(oracle->proved("y", {.form = "prefix_product"})[0], 7 * u * std::abs(exact), 0.01 * u * std::abs(exact));
+  EXPECT_NEAR(oracle->proved("y", {.form = "prefix_product"})[0], 7 * u * std::abs(exact),
+              0.01 * u * std::abs(exact));
 }
 
 TEST(RecurrenceOracle, BoundsGrowWithWhatIsAllowed) {
-  const Problem problem = make_problem(
-      parse_case("recurrence:B=1,T=50,H=1,K=8,V=4,gate=near_one,beta=uniform,qkv=normal,state=writes,seed=2"));
+  const Problem problem = make_problem(parse_case(
+      "recurrence:B=1,T=50,H=1,K=8,V=4,gate=near_one,beta=uniform,qkv=normal,state=writes,seed=2"));
   const auto oracle = make_oracle(problem);
   const Arithmetic sequential{.form = "sequential"};
   Arithmetic flushed = sequential;
@@ -61,7 +67,8 @@ TEST(RecurrenceOracle, BoundsGrowWithWhatIsAllowed) {
 }
 
 TEST(RecurrenceOracle, NothingIsBoundWhereFloatMayOverflow) {
-  Problem problem = make_problem(parse_case("recurrence:B=1,T=2,H=1,K=1,V=1,gate=one,beta=unit,qkv=normal,seed=1"));
+  Problem problem =
+      make_problem(parse_case("recurrence:B=1,T=2,H=1,K=1,V=1,gate=one,beta=unit,qkv=normal,seed=1"));
   problem.inputs["k"].assign({1e30F, 1.0F});
   problem.inputs["v"].assign({1e30F, 1.0F});
   problem.inputs["q"].assign({1e-30F, 1.0F});  // y_0 = 1e30 is in range, its state 1e60 is not
@@ -81,8 +88,8 @@ TEST(RecurrenceOracle, TheClosedFormHasNoBoundOutsideItsRange) {
 }
 
 TEST(RecurrenceOracle, WithoutStepsTheStateIsExact) {
-  const Problem problem =
-      make_problem(parse_case("recurrence:B=1,T=0,H=1,K=3,V=2,gate=one,beta=unit,qkv=normal,state=writes,seed=1"));
+  const Problem problem = make_problem(
+      parse_case("recurrence:B=1,T=0,H=1,K=3,V=2,gate=one,beta=unit,qkv=normal,state=writes,seed=1"));
   const auto oracle = make_oracle(problem);
   EXPECT_TRUE(oracle->expected("y").empty());
   for (const double bound : oracle->proved("final_state", {.form = "any_form"})) EXPECT_EQ(bound, 0);

@@ -1,8 +1,9 @@
 // The verdict is itself under test: NaN on either side, infinities, zero bounds, sizes that differ.
 #include "gaugeblock/verify/verdict/verdict.h"
 
-#include <cmath>
 #include <gtest/gtest.h>
+
+#include <cmath>
 #include <limits>
 
 namespace gaugeblock {

@@ -160,7 +160,8 @@ Normalized layer_norm(const Matrix& x, const Matrix& e, const Weights<double>& w
       // Where a product may underflow before it meets a large factor.
       const double factor = model.any_form ? std::max(std::abs(f(i)) + moved, size(i) + std::abs(mean))
                                            : std::abs(f(i)) + moved;
-      const double underflow = 4 * eta * (1 + std::abs(weights.norm_weight(i))) * (1 + (1 + R) * r) * (1 + factor);
+      const double underflow =
+          4 * eta * (1 + std::abs(weights.norm_weight(i))) * (1 + (1 + R) * r) * (1 + factor);
       result.local(t, i) =
           normalize * (1 + u) * product + u * (std::abs(result.n(t, i)) + common) + underflow;
       if (model.any_form)
@@ -219,8 +220,8 @@ class SequenceBound {
         model_(model),
         normalized_(layer_norm(x, e, maps.weights, eps, model)) {
     const Index rescalings = model.rescalings == Model::Rescalings::none ? 0 : L_ - 1;  // at most
-    if (!claims::within_theorems(static_cast<double>(D_), static_cast<double>(L_), static_cast<double>(rescalings),
-                                 model.exp_error, model.underflow))
+    if (!claims::within_theorems(static_cast<double>(D_), static_cast<double>(L_),
+                                 static_cast<double>(rescalings), model.exp_error, model.underflow))
       normalized_.bounded = false;
   }
 

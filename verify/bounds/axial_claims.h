@@ -75,8 +75,9 @@ inline constexpr double small_weight = 0x1p-126;
 inline double quotient_lost(double L, double rescalings, double V) {
   return 64 * L * (rescalings + 1) * small_weight * (1 + V);
 }
-/// The hypotheses of the theorems about the block: (D + 5)² u <= 1/4 (D <= 2043), few enough keys and rescalings J for
-/// their roundings and for what underflow may take, and an exp of relative error `exp_error` <= 1/4.
+/// The hypotheses of the theorems about the block: (D + 5)² u <= 1/4 (D <= 2043), few enough keys and
+/// rescalings J for their roundings and for what underflow may take, and an exp of relative error `exp_error`
+/// <= 1/4.
 inline bool within_theorems(double D, double L, double rescalings, double exp_error, double eta) {
   return (D + 5) * (D + 5) * unit_roundoff <= 0.25 && (L + rescalings + 1) * unit_roundoff <= 0x1p-4 &&
          80 * L * (rescalings + 1) * small_weight <= 1 && exp_error <= 0.25 &&

@@ -1,9 +1,10 @@
 // The constants of every proved bound of the recurrence, each with the id of the claim it rests on.
 //
-// A count is the largest number of roundings on the way of one term into a result: per_age · a + fixed for the term
-// written a steps ago. By the counter calculus (claim `counter_calculus`) the error is then at most
+// A count is the largest number of roundings on the way of one term into a result: per_age · a + fixed for
+// the term written a steps ago. By the counter calculus (claim `counter_calculus`) the error is then at most
 //
-//     κ u (per_age · age-weighted majorant + fixed · majorant) + H        κ = 1 / (1 − N u),  N the largest count
+//     κ u (per_age · age-weighted majorant + fixed · majorant) + H        κ = 1 / (1 − N u),  N the largest
+//     count
 //
 // t counts from 1, `dot` is the length of the dot product with q (K), u = 2^-24.
 #pragma once
@@ -17,9 +18,9 @@
 
 namespace gaugeblock::claims {
 
-inline constexpr double unit_roundoff = 0x1p-24;        ///< u: float32, round to nearest
-inline constexpr double underflow = 0x1p-150;           ///< η: gradual underflow, half the smallest subnormal
-inline constexpr double underflow_flushed = 0x1p-126;   ///< η: subnormal results become zero
+inline constexpr double unit_roundoff = 0x1p-24;       ///< u: float32, round to nearest
+inline constexpr double underflow = 0x1p-150;          ///< η: gradual underflow, half the smallest subnormal
+inline constexpr double underflow_flushed = 0x1p-126;  ///< η: subnormal results become zero
 
 struct RoundingCount {
   double per_age = 0;
@@ -28,15 +29,25 @@ struct RoundingCount {
 };
 
 /// ⌈log2 t⌉ for t >= 1.
-inline double ceil_log2(Index t) { return static_cast<double>(std::bit_width(static_cast<std::uint64_t>(t - 1))); }
+inline double ceil_log2(Index t) {
+  return static_cast<double>(std::bit_width(static_cast<std::uint64_t>(t - 1)));
+}
 
 // claim: recurrence.sequential.output, recurrence.sequential.state
-inline RoundingCount sequential_output(Index, Index dot) { return {2, static_cast<double>(dot + 3)}; }
-inline RoundingCount sequential_state(Index) { return {2, 3}; }
+inline RoundingCount sequential_output(Index, Index dot) {
+  return {2, static_cast<double>(dot + 3)};
+}
+inline RoundingCount sequential_state(Index) {
+  return {2, 3};
+}
 
 // claim: recurrence.masked_attention.output, recurrence.masked_attention.state
-inline RoundingCount masked_attention_output(Index t, Index dot) { return {1, static_cast<double>(t + dot + 2)}; }
-inline RoundingCount masked_attention_state(Index t) { return {1, static_cast<double>(t + 2)}; }
+inline RoundingCount masked_attention_output(Index t, Index dot) {
+  return {1, static_cast<double>(t + dot + 2)};
+}
+inline RoundingCount masked_attention_state(Index t) {
+  return {1, static_cast<double>(t + 2)};
+}
 
 // claim: recurrence.chunked.output, recurrence.chunked.state
 inline RoundingCount chunked_output(Index t, Index dot, Index chunk) {
@@ -49,24 +60,38 @@ inline RoundingCount chunked_state(Index t, Index chunk) {
 }
 
 // claim: recurrence.scan.output, recurrence.scan.state
-inline RoundingCount scan_output(Index t, Index dot) { return {1, 2 * ceil_log2(t) + static_cast<double>(dot + 4)}; }
-inline RoundingCount scan_state(Index t) { return {1, 2 * ceil_log2(t) + 4}; }
+inline RoundingCount scan_output(Index t, Index dot) {
+  return {1, 2 * ceil_log2(t) + static_cast<double>(dot + 4)};
+}
+inline RoundingCount scan_state(Index t) {
+  return {1, 2 * ceil_log2(t) + 4};
+}
 
-// claim: recurrence.prefix_product.output, recurrence.prefix_product.state (inside the range of the closed form)
-inline RoundingCount prefix_product_output(Index t, Index dot) { return {0, static_cast<double>(3 * t + dot + 3)}; }
-inline RoundingCount prefix_product_state(Index t) { return {0, static_cast<double>(3 * t + 3)}; }
+// claim: recurrence.prefix_product.output, recurrence.prefix_product.state (inside the range of the closed
+// form)
+inline RoundingCount prefix_product_output(Index t, Index dot) {
+  return {0, static_cast<double>(3 * t + dot + 3)};
+}
+inline RoundingCount prefix_product_state(Index t) {
+  return {0, static_cast<double>(3 * t + 3)};
+}
 
 // claim: recurrence.any_form.output, recurrence.any_form.state: any of the forms above
-inline RoundingCount any_form_output(Index t, Index dot) { return {0, static_cast<double>(3 * t + dot + 4)}; }
-inline RoundingCount any_form_state(Index t) { return {0, static_cast<double>(3 * t + 4)}; }
+inline RoundingCount any_form_output(Index t, Index dot) {
+  return {0, static_cast<double>(3 * t + dot + 4)};
+}
+inline RoundingCount any_form_state(Index t) {
+  return {0, static_cast<double>(3 * t + 4)};
+}
 
-/// H / η, the collected underflow of a result at step t (claim: recurrence.underflow). `window` is Γ, the largest
-/// |Π gate| over windows, at least 1; `norm_q` is ‖q‖₁ (0 for a state, with dot = 1); `sources` is
-/// 1 + |S0| + Σ_s (1 + |beta_s|)(1 + |v_s|).
+/// H / η, the collected underflow of a result at step t (claim: recurrence.underflow). `window` is Γ, the
+/// largest |Π gate| over windows, at least 1; `norm_q` is ‖q‖₁ (0 for a state, with dot = 1); `sources` is 1
+/// + |S0| + Σ_s (1 + |beta_s|)(1 + |v_s|).
 ///
-/// Γ is squared because a product of gates may be formed in any order: (g1 (g2 g3)) g4 with 1e30, 1e-30, 1e-30, 1e30
-/// loses the middle to underflow, though every prefix is harmless.
-inline double underflow_amount(Index t, Index dot, double window, double norm_q, double largest_k, double sources) {
+/// Γ is squared because a product of gates may be formed in any order: (g1 (g2 g3)) g4 with 1e30, 1e-30,
+/// 1e-30, 1e30 loses the middle to underflow, though every prefix is harmless.
+inline double underflow_amount(Index t, Index dot, double window, double norm_q, double largest_k,
+                               double sources) {
   return static_cast<double>(dot) * static_cast<double>(3 * t + dot + 6) * window * window * (1 + norm_q) *
          (1 + largest_k) * sources;
 }

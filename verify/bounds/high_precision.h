@@ -6,8 +6,8 @@
 
 namespace gaugeblock {
 
-using HighPrecision =
-    boost::multiprecision::number<boost::multiprecision::mpfr_float_backend<50>, boost::multiprecision::et_off>;
+using HighPrecision = boost::multiprecision::number<boost::multiprecision::mpfr_float_backend<50>,
+                                                    boost::multiprecision::et_off>;
 
 /// 2^-160 bounds the relative error of one operation on HighPrecision.
 inline constexpr double high_precision_roundoff = 0x1p-160;

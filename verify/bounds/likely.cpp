@@ -6,11 +6,13 @@
 
 namespace gaugeblock {
 
-std::vector<double> mean_square_deviation(const std::vector<MonteCarlo>& actual, const std::vector<double>& expected) {
+std::vector<double> mean_square_deviation(const std::vector<MonteCarlo>& actual,
+                                          const std::vector<double>& expected) {
   std::vector<double> result(expected.size());
   for (std::size_t e = 0; e < expected.size(); ++e) {
     double sum = 0;
-    for (const float lane : actual[e].value) sum += (double(lane) - expected[e]) * (double(lane) - expected[e]);
+    for (const float lane : actual[e].value)
+      sum += (double(lane) - expected[e]) * (double(lane) - expected[e]);
     result[e] = std::isfinite(sum) ? sum / MonteCarlo::lanes : std::numeric_limits<double>::infinity();
   }
   return result;
@@ -18,7 +20,9 @@ std::vector<double> mean_square_deviation(const std::vector<MonteCarlo>& actual,
 
 namespace {
 
-double scale_of(const Pooling& pooling, Index element) { return pooling.scale.empty() ? 1.0 : pooling.scale[element]; }
+double scale_of(const Pooling& pooling, Index element) {
+  return pooling.scale.empty() ? 1.0 : pooling.scale[element];
+}
 
 /// Calls visit(other) for each row pooled with row r.
 template <class Visitor>
@@ -76,7 +80,8 @@ std::vector<double> largest_in_pool(const std::vector<double>& errors, const Poo
   for (Index r = 0; r < rows; ++r) {
     double largest = 0;
     for_each_pooled(pooling, rows, r, [&](Index other) { largest = std::max(largest, relative[other]); });
-    for (Index e = r * pooling.row; e < (r + 1) * pooling.row; ++e) result[e] = largest * scale_of(pooling, e);
+    for (Index e = r * pooling.row; e < (r + 1) * pooling.row; ++e)
+      result[e] = largest * scale_of(pooling, e);
   }
   return result;
 }
@@ -87,13 +92,15 @@ double half_ulp(double x) {
 }
 
 std::vector<double> likely_limit(const std::vector<double>& expected, const std::vector<double>& mean_square,
-                                 const std::vector<std::vector<double>>& plain_errors, const Pooling& pooling) {
+                                 const std::vector<std::vector<double>>& plain_errors,
+                                 const Pooling& pooling) {
   std::vector<double> limit = pooled(mean_square, pooling);
   for (std::size_t e = 0; e < limit.size(); ++e)
     limit[e] = likely_sigmas * (std::sqrt(limit[e]) + half_ulp(expected[e]));
   for (const std::vector<double>& errors : plain_errors) {
     const std::vector<double> largest = largest_in_pool(errors, pooling);
-    for (std::size_t e = 0; e < limit.size(); ++e) limit[e] = std::max(limit[e], likely_plain_errors * largest[e]);
+    for (std::size_t e = 0; e < limit.size(); ++e)
+      limit[e] = std::max(limit[e], likely_plain_errors * largest[e]);
   }
   for (std::size_t e = 0; e < limit.size(); ++e)
     if (!std::isfinite(limit[e]) || !(std::abs(expected[e]) <= double(std::numeric_limits<float>::max())))

@@ -1,7 +1,7 @@
 // Monte Carlo arithmetic: float32 numbers whose every operation rounds at random.
 //
-// A `MonteCarlo` holds `lanes` independent runs of the same computation. The exact result x of an operation is
-// rounded to one of its two float32 neighbours, each with the probability that makes the mean equal to x
+// A `MonteCarlo` holds `lanes` independent runs of the same computation. The exact result x of an operation
+// is rounded to one of its two float32 neighbours, each with the probability that makes the mean equal to x
 // (Parker, "Monte Carlo arithmetic", 1997). Exact results stay exact. The spread over the lanes shows how the
 // rounding errors of a formula add up on the very inputs at hand.
 #pragma once
@@ -90,7 +90,8 @@ class MonteCarlo {
   friend MonteCarlo max(const MonteCarlo& a, const MonteCarlo& b) {
     MonteCarlo result;
     for (int lane = 0; lane < lanes; ++lane)
-      result.value[lane] = (a.value[lane] > b.value[lane] || std::isnan(a.value[lane])) ? a.value[lane] : b.value[lane];
+      result.value[lane] =
+          (a.value[lane] > b.value[lane] || std::isnan(a.value[lane])) ? a.value[lane] : b.value[lane];
     return result;
   }
 
@@ -123,15 +124,16 @@ class MonteCarlo {
   }
 
   /// Rounds at random: a random number below one float32 ulp is added to the bits of |x|, then the bits that
-  /// float32 does not have are cut off. Sums and products of two floats fit a double well enough (a sum may lose
-  /// bits below 2^-52 of it), so x counts as exact.
+  /// float32 does not have are cut off. Sums and products of two floats fit a double well enough (a sum may
+  /// lose bits below 2^-52 of it), so x counts as exact.
   static MonteCarlo rounded(Wide exact) {
     constexpr std::uint64_t below_ulp = (1U << 29) - 1;  // 53 - 24 bits
     constexpr std::uint64_t magnitude = ~(std::uint64_t{1} << 63);
     constexpr auto smallest_normal = std::bit_cast<std::uint64_t>(double{std::numeric_limits<float>::min()});
     const Bits random = next_random();
     const Bits bits = std::bit_cast<Bits>(exact);
-    const Narrow narrow = __builtin_convertvector(std::bit_cast<Wide>((bits + (random >> 35)) & ~below_ulp), Narrow);
+    const Narrow narrow =
+        __builtin_convertvector(std::bit_cast<Wide>((bits + (random >> 35)) & ~below_ulp), Narrow);
     MonteCarlo result;
     std::memcpy(result.value.data(), &narrow, sizeof narrow);
     // The sign bit is set where |x| is below the normal range but not 0, which needs no rounding.
@@ -149,7 +151,8 @@ class MonteCarlo {
       if (!(std::abs(wide[lane]) < std::numeric_limits<float>::min()) || wide[lane] == 0) continue;
       const double ulps = std::ldexp(std::abs(wide[lane]), 149);
       const double unit = double(random[lane] >> 11) * std::ldexp(1.0, -53);  // in [0, 1)
-      result.value[lane] = static_cast<float>(std::copysign(std::ldexp(std::floor(ulps + unit), -149), wide[lane]));
+      result.value[lane] =
+          static_cast<float>(std::copysign(std::ldexp(std::floor(ulps + unit), -149), wide[lane]));
     }
   }
 };

@@ -28,7 +28,8 @@ class Oracle {
 
 /// How the true value is computed.
 enum class Truth {
-  automatic,       ///< at least 160 bits for small problems, long double (its error added to the bounds) for others
+  automatic,       ///< at least 160 bits for small problems, long double (its error added to the bounds) for
+                   ///< others
   high_precision,  ///< at least 160 bits
 };
 

@@ -19,8 +19,8 @@ struct RecurrenceBuffers {
       : y(p.batches() * p.steps() * p.heads() * p.value_size()),
         final_state(p.batches() * p.heads() * p.key_size() * p.value_size()) {
     view.y = contiguous_view<Scalar, 4>(y.data(), {p.batches(), p.steps(), p.heads(), p.value_size()});
-    view.final_state =
-        contiguous_view<Scalar, 4>(final_state.data(), {p.batches(), p.heads(), p.key_size(), p.value_size()});
+    view.final_state = contiguous_view<Scalar, 4>(final_state.data(),
+                                                  {p.batches(), p.heads(), p.key_size(), p.value_size()});
   }
 };
 

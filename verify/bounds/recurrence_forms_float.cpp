@@ -2,6 +2,7 @@
 
 namespace gaugeblock {
 
-template void run_recurrence_form<float>(const Arithmetic&, const RecurrenceProblem&, const RecurrenceOutputs<float>&);
+template void run_recurrence_form<float>(const Arithmetic&, const RecurrenceProblem&,
+                                         const RecurrenceOutputs<float>&);
 
 }  // namespace gaugeblock

@@ -3,6 +3,7 @@
 
 namespace gaugeblock {
 
-template void run_recurrence_form<FusedFloat>(const Arithmetic&, const RecurrenceProblem&, const RecurrenceOutputs<FusedFloat>&);
+template void run_recurrence_form<FusedFloat>(const Arithmetic&, const RecurrenceProblem&,
+                                              const RecurrenceOutputs<FusedFloat>&);
 
 }  // namespace gaugeblock

@@ -21,7 +21,8 @@ void run_recurrence_form(const Arithmetic& arithmetic, const RecurrenceProblem& 
   if (arithmetic.form == "chunked") return recurrence::chunked(problem, out, arithmetic.chunk);
   if (arithmetic.form == "scan") return recurrence::scan(problem, out);
   if (arithmetic.form == "prefix_product") return recurrence::prefix_product(problem, out);
-  if (arithmetic.form == "prefix_product_segmented") return recurrence::prefix_product_segmented(problem, out);
+  if (arithmetic.form == "prefix_product_segmented")
+    return recurrence::prefix_product_segmented(problem, out);
   throw std::logic_error("no reference form of the recurrence is called '" + arithmetic.form + "'");
 }
 

@@ -3,6 +3,7 @@
 
 namespace gaugeblock {
 
-template void run_recurrence_form<MonteCarlo>(const Arithmetic&, const RecurrenceProblem&, const RecurrenceOutputs<MonteCarlo>&);
+template void run_recurrence_form<MonteCarlo>(const Arithmetic&, const RecurrenceProblem&,
+                                              const RecurrenceOutputs<MonteCarlo>&);
 
 }  // namespace gaugeblock

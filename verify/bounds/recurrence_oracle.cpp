@@ -26,25 +26,34 @@ constexpr double high_precision_work = 20000;
 
 /// What the bounds of every form are made of, for each element of one output tensor.
 ///
-/// Notation of the claims: A = Σ|terms|, M = Σ age·|terms|, E the running bound of the state; for y each is contracted
-/// with |q|. All in float64 from positive terms only, so the relative error is below (number of operations)·2^-53.
+/// Notation of the claims: A = Σ|terms|, M = Σ age·|terms|, E the running bound of the state; for y each is
+/// contracted with |q|. All in float64 from positive terms only, so the relative error is below (number of
+/// operations)·2^-53.
 struct Majorants {
-  std::vector<double> plain;          ///< A, or B for y
-  std::vector<double> aged;           ///< M, or BM for y
-  std::vector<double> running;        ///< E, or its contraction with |q| and the error of the dot product
-  std::vector<double> running_flushed;///< the same with flush to zero
-  std::vector<double> underflow;      ///< H / η
-  std::vector<double> window;         ///< Γ
-  std::vector<double> largest;        ///< no intermediate of the definition exceeds this
+  std::vector<double> plain;              ///< A, or B for y
+  std::vector<double> aged;               ///< M, or BM for y
+  std::vector<double> running;            ///< E, or its contraction with |q| and the error of the dot product
+  std::vector<double> running_flushed;    ///< the same with flush to zero
+  std::vector<double> underflow;          ///< H / η
+  std::vector<double> window;             ///< Γ
+  std::vector<double> largest;            ///< no intermediate of the definition exceeds this
   std::vector<double> largest_reordered;  ///< no intermediate of any division-free form exceeds this
   std::vector<double> largest_divided;    ///< … of the closed form; infinity outside its range
   std::vector<double> largest_segmented;  ///< … of the segmented closed form
   std::vector<Index> step;                ///< t, counted from 1
 
   explicit Majorants(Index size)
-      : plain(size), aged(size), running(size), running_flushed(size), underflow(size), window(size),
+      : plain(size),
+        aged(size),
+        running(size),
+        running_flushed(size),
+        underflow(size),
+        window(size),
         largest(size),
-        largest_reordered(size), largest_divided(size), largest_segmented(size), step(size) {}
+        largest_reordered(size),
+        largest_divided(size),
+        largest_segmented(size),
+        step(size) {}
 };
 
 /// The view with dimension `dimension` traversed backwards.
@@ -81,7 +90,8 @@ class RecurrenceOracle final : public Oracle {
         values_(view_.value_size()),
         y_majorants_(batches_ * steps_ * heads_ * values_),
         state_majorants_(batches_ * heads_ * keys_ * values_) {
-    const double work = double(batches_) * double(steps_ + 1) * double(heads_) * double(keys_) * double(values_);
+    const double work =
+        double(batches_) * double(steps_ + 1) * double(heads_) * double(keys_) * double(values_);
     RecurrenceTruth computed =
         recurrence_truth(view_, truth == Truth::high_precision || work <= high_precision_work);
     truth_roundoff_ = computed.roundoff;
@@ -94,8 +104,9 @@ class RecurrenceOracle final : public Oracle {
 
   const std::vector<double>& proved(const std::string& output, const Arithmetic& arithmetic) override {
     auto [entry, is_new] = proved_.try_emplace({output, arithmetic});
-    if (is_new) entry->second = output == "y" ? bound(y_majorants_, true, arithmetic, expected_.at("y"))
-                                              : bound(state_majorants_, false, arithmetic, expected_.at("final_state"));
+    if (is_new)
+      entry->second = output == "y" ? bound(y_majorants_, true, arithmetic, expected_.at("y"))
+                                    : bound(state_majorants_, false, arithmetic, expected_.at("final_state"));
     return entry->second;
   }
 
@@ -131,8 +142,8 @@ class RecurrenceOracle final : public Oracle {
         }
     double largest_k = 0;
     double largest_beta = 0;
-    double window = 1;         // largest |Π gate| over windows that end here, the empty one included
-    double largest_window = 1; // Γ: the largest so far
+    double window = 1;          // largest |Π gate| over windows that end here, the empty one included
+    double largest_window = 1;  // Γ: the largest so far
     recurrence::PrefixRange range(view_, b, h);
     recurrence::PrefixSegments segments(view_, b, h);
     bool in_range = true;
@@ -164,11 +175,13 @@ class RecurrenceOracle final : public Oracle {
         step_v = std::max(step_v, std::abs(v));
         sources[j] += (1 + std::abs(beta)) * (1 + std::abs(v));
         // Partial products of a write in any order: beta·k, beta·v, k·v.
-        largest[j] = std::max({largest[j], step_k * std::max(1.0, std::abs(beta)) * std::max(1.0, std::abs(v)),
-                               std::abs(beta) * std::max(1.0, std::abs(v))});
+        largest[j] =
+            std::max({largest[j], step_k * std::max(1.0, std::abs(beta)) * std::max(1.0, std::abs(v)),
+                      std::abs(beta) * std::max(1.0, std::abs(v))});
       }
-      largest_reordered = std::max(largest_reordered, largest_window * std::max(1.0, largest_beta) *
-                                                          std::max({1.0, norm_q * largest_k, largest_k, norm_q}));
+      largest_reordered =
+          std::max(largest_reordered, largest_window * std::max(1.0, largest_beta) *
+                                          std::max({1.0, norm_q * largest_k, largest_k, norm_q}));
       largest_divided = std::max(largest_divided, range.largest());
       largest_segmented = std::max(largest_segmented, segments.largest());
 
@@ -222,7 +235,8 @@ class RecurrenceOracle final : public Oracle {
         y_majorants_.window[y] = largest_window;
         y_majorants_.largest[y] = std::max(largest[j], sum);
         y_majorants_.largest_reordered[y] = std::max(y_majorants_.largest[y], largest_reordered);
-        y_majorants_.largest_divided[y] = in_range ? std::max(y_majorants_.largest[y], largest_divided) : infinity;
+        y_majorants_.largest_divided[y] =
+            in_range ? std::max(y_majorants_.largest[y], largest_divided) : infinity;
         y_majorants_.largest_segmented[y] = std::max(y_majorants_.largest[y], largest_segmented);
         y_majorants_.step[y] = t + 1;
       }
@@ -258,7 +272,8 @@ class RecurrenceOracle final : public Oracle {
     if (arithmetic.form == "masked_attention")
       return is_y ? claims::masked_attention_output(t, keys_) : claims::masked_attention_state(t);
     if (arithmetic.chunk > 0)  // chunked, and trees between which the state is carried
-      return is_y ? claims::chunked_output(t, keys_, arithmetic.chunk) : claims::chunked_state(t, arithmetic.chunk);
+      return is_y ? claims::chunked_output(t, keys_, arithmetic.chunk)
+                  : claims::chunked_state(t, arithmetic.chunk);
     if (arithmetic.form == "scan") return is_y ? claims::scan_output(t, keys_) : claims::scan_state(t);
     if (arithmetic.form == "prefix_product" || arithmetic.form == "prefix_product_segmented")
       return is_y ? claims::prefix_product_output(t, keys_) : claims::prefix_product_state(t);
@@ -271,7 +286,7 @@ class RecurrenceOracle final : public Oracle {
                             const std::vector<double>& expected) const {
     const double u = claims::unit_roundoff;
     const double eta = arithmetic.flush_to_zero ? claims::underflow_flushed : claims::underflow;
-    const std::vector<double>& largest = arithmetic.form == "sequential" ? majorants.largest
+    const std::vector<double>& largest = arithmetic.form == "sequential"       ? majorants.largest
                                          : arithmetic.form == "prefix_product" ? majorants.largest_divided
                                          : arithmetic.form == "prefix_product_segmented"
                                              ? majorants.largest_segmented
@@ -286,15 +301,18 @@ class RecurrenceOracle final : public Oracle {
       const claims::RoundingCount roundings = count(arithmetic, is_y, t);
       const auto by_count = [&](double unit) {
         const double nu = roundings.largest(double(t)) * unit;
-        return nu < 1 ? unit * (roundings.per_age * majorants.aged[e] + roundings.fixed * majorants.plain[e]) / (1 - nu)
-                      : infinity;
+        return nu < 1
+                   ? unit * (roundings.per_age * majorants.aged[e] + roundings.fixed * majorants.plain[e]) /
+                         (1 - nu)
+                   : infinity;
       };
       double error = by_count(u) + eta * majorants.underflow[e];
       if (arithmetic.form == "sequential")
-        error = std::min(error, arithmetic.flush_to_zero ? majorants.running_flushed[e] : majorants.running[e]);
+        error =
+            std::min(error, arithmetic.flush_to_zero ? majorants.running_flushed[e] : majorants.running[e]);
       // The truth is itself computed, by the definition, and then rounded to float64.
-      const double truth_error =
-          truth_roundoff_ * double(2 * t + keys_ + 4) * 2 * majorants.plain[e] + std::abs(expected[e]) * 0x1p-53;
+      const double truth_error = truth_roundoff_ * double(2 * t + keys_ + 4) * 2 * majorants.plain[e] +
+                                 std::abs(expected[e]) * 0x1p-53;
       // The majorants are rounded too: outward by more than all their operations can have lost.
       const double outward = 1 + double(4 * t + 2 * keys_ + 64) * 0x1p-52;
       const bool in_range = largest[e] < overflow_threshold && std::abs(expected[e]) <= largest_float &&
@@ -344,15 +362,17 @@ class RecurrenceOracle final : public Oracle {
       std::vector<std::vector<double>> errors;
       for (auto& run : plain) errors.push_back(std::move(run.at(output)));
       const std::vector<double>& truth = expected_.at(output);
-      std::vector<double> limit = likely_limit(truth, mean_square_deviation(*actual, truth), errors, *pooling);
-      // Two things Monte Carlo arithmetic cannot show in this few lanes. A term far below the others is lost with
-      // certainty where terms cancel exactly, but at random only once in so many roundings as it is smaller than an
-      // ulp. And where products underflow, another order of them loses quite other digits, and a subnormal state may
-      // stop decaying: there the proved term decides.
+      std::vector<double> limit =
+          likely_limit(truth, mean_square_deviation(*actual, truth), errors, *pooling);
+      // Two things Monte Carlo arithmetic cannot show in this few lanes. A term far below the others is lost
+      // with certainty where terms cancel exactly, but at random only once in so many roundings as it is
+      // smaller than an ulp. And where products underflow, another order of them loses quite other digits,
+      // and a subnormal state may stop decaying: there the proved term decides.
       const Majorants& majorants = output == "y" ? y_majorants_ : state_majorants_;
       const double eta = arithmetic.flush_to_zero ? claims::underflow_flushed : claims::underflow;
       for (std::size_t e = 0; e < limit.size(); ++e)
-        limit[e] = std::max({limit[e], claims::unit_roundoff / 4 * majorants.plain[e], eta * majorants.underflow[e]});
+        limit[e] = std::max(
+            {limit[e], claims::unit_roundoff / 4 * majorants.plain[e], eta * majorants.underflow[e]});
       likely_[{output, arithmetic}] = std::move(limit);
     }
   }

@@ -5,7 +5,8 @@
 
 namespace gaugeblock {
 
-/// Bad usage or bad input: the command exits with 2. The message is one line: what was expected, what was found.
+/// Bad usage or bad input: the command exits with 2. The message is one line: what was expected, what was
+/// found.
 class InputError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

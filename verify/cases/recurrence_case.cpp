@@ -541,8 +541,8 @@ RecurrenceCase draw_recurrence_case(Draw& draw, double largest_work) {
     choices.erase(chosen);
   }
   // Long sequences are laborious by looking back: what is over is taken from the other extents first.
-  for (Index RecurrenceCase::*extent : {&RecurrenceCase::B, &RecurrenceCase::H, &RecurrenceCase::K, &RecurrenceCase::V,
-                                        &RecurrenceCase::T})
+  for (Index RecurrenceCase::*extent :
+       {&RecurrenceCase::B, &RecurrenceCase::H, &RecurrenceCase::K, &RecurrenceCase::V, &RecurrenceCase::T})
     while (c.*extent > 1 && work(c) > largest) c.*extent = c.*extent / 2;
   if (draw.one_in(40)) c.T = 0;
 

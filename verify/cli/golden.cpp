@@ -1,9 +1,10 @@
+#include "gaugeblock/verify/golden/golden.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cli/commands.h"
-#include "gaugeblock/verify/golden/golden.h"
 
 namespace gaugeblock {
 

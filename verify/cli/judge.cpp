@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+
 #include <limits>
 #include <memory>
 
@@ -21,7 +22,8 @@ Verdict judge_by_golden(const GoldenData& golden, const Outputs& outputs, Limits
     for (std::size_t e = 0; e < likely.size(); ++e)
       likely[e] = limits == Limits::proved_only ? std::numeric_limits<double>::infinity()
                                                 : likely_sigmas * values.sigma[e];
-    verdict.merge(judge_tensor({output, tensor.shape, tensor.values(), values.expected, values.bound, likely}, limits));
+    verdict.merge(
+        judge_tensor({output, tensor.shape, tensor.values(), values.expected, values.bound, likely}, limits));
   }
   return verdict;
 }
@@ -49,10 +51,14 @@ int run_judge(const JudgeOptions& options) {
   else
     fmt::print("{}", verdict_text(verdict));
   switch (verdict.outcome) {
-    case Outcome::pass: return exit_pass;
-    case Outcome::vacuous: return exit_nothing;
-    case Outcome::error: return exit_device;
-    default: return exit_verdict;
+    case Outcome::pass:
+      return exit_pass;
+    case Outcome::vacuous:
+      return exit_nothing;
+    case Outcome::error:
+      return exit_device;
+    default:
+      return exit_verdict;
   }
 }
 

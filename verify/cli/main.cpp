@@ -1,8 +1,9 @@
 // gaugeblock: tells whether a kernel is wrong or merely rounding.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <exception>
-#include <fmt/format.h>
 #include <functional>
 #include <string>
 #include <thread>
@@ -28,12 +29,15 @@ int report(const char* what, int code) {
 
 int main(int argc, char** argv) {
   using namespace gaugeblock;
-  CLI::App program{"Reference and verification of two operations: a scalar-gated linear recurrence and an axial "
-                   "attention block.", "gaugeblock"};
+  CLI::App program{
+      "Reference and verification of two operations: a scalar-gated linear recurrence and an axial "
+      "attention block.",
+      "gaugeblock"};
   program.require_subcommand(1);
   program.set_version_flag("--version", std::string("gaugeblock ") + GAUGEBLOCK_VERSION);
-  program.footer("Exit: 0 all pass; 1 a verdict of fail or suspect; 2 bad usage or input; 3 the program or the device "
-                 "failed; 4 nothing to judge.");
+  program.footer(
+      "Exit: 0 all pass; 1 a verdict of fail or suspect; 2 bad usage or input; 3 the program or the device "
+      "failed; 4 nothing to judge.");
 
   std::function<int()> command;  // set by the subcommand that is given
   ListOptions list;
@@ -68,7 +72,8 @@ int main(int argc, char** argv) {
 
   JudgeOptions judge;
   app = program.add_subcommand("judge", "Judge the outputs of any implementation, from a file.");
-  app->add_option("--input", judge.input, "safetensors file with the inputs, and golden values if it has them")
+  app->add_option("--input", judge.input,
+                  "safetensors file with the inputs, and golden values if it has them")
       ->required();
   app->add_option("--actual", judge.actual, "safetensors file with the outputs to judge")->required();
   app->add_flag("--proved-only", judge.proved_only, "judge by the proved bound alone");

@@ -22,7 +22,8 @@ int run_run(const RunOptions& options) {
   if (!run.declined.empty())
     throw NothingToJudge(fmt::format("{} declines the problem: {}", variant.name, run.declined));
   if (!run.error.empty()) throw DeviceFailure(fmt::format("{} failed: {}", variant.name, run.error));
-  if (!run.broken.empty()) throw DeviceFailure(fmt::format("{} broke a run property: {}", variant.name, run.broken));
+  if (!run.broken.empty())
+    throw DeviceFailure(fmt::format("{} broke a run property: {}", variant.name, run.broken));
   SafetensorsFile result;
   result.metadata = problem_file(problem).metadata;
   result.metadata["gaugeblock.claim"] = variant.claim;

@@ -1,10 +1,11 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fmt/format.h>
 #include <fstream>
 #include <memory>
-#include <unistd.h>
 
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cli/commands.h"
@@ -46,7 +47,8 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
 }  // namespace
 
 int run_verify(const VerifyOptions& options) {
-  if (options.cases && options.seconds) throw InputError("--cases and --time exclude each other: give one of them");
+  if (options.cases && options.seconds)
+    throw InputError("--cases and --time exclude each other: give one of them");
   if (options.jobs == 0) throw InputError("--jobs must be at least 1, found 0");
   if (options.seconds && !(*options.seconds > 0))
     throw InputError(fmt::format("--time must be above 0 seconds, found {}", *options.seconds));
@@ -66,7 +68,8 @@ int run_verify(const VerifyOptions& options) {
   }
   std::vector<Variant> variants = select_variants(operation, options.variant, options.backend);
   const auto has = [&variants](const char* backend) {
-    return std::any_of(variants.begin(), variants.end(), [backend](const Variant& v) { return v.backend == backend; });
+    return std::any_of(variants.begin(), variants.end(),
+                       [backend](const Variant& v) { return v.backend == backend; });
   };
   if (has("cuda")) {
     try {
@@ -81,7 +84,8 @@ int run_verify(const VerifyOptions& options) {
   // The interpreter is a thousand times slower than what it interprets.
   if (has("simt")) campaign.largest_work = largest_interpreted_work;
   for (const Operation each : {Operation::recurrence, Operation::axial})
-    if (std::any_of(variants.begin(), variants.end(), [each](const Variant& v) { return v.operation == each; }))
+    if (std::any_of(variants.begin(), variants.end(),
+                    [each](const Variant& v) { return v.operation == each; }))
       campaign.operations.push_back(each);
   campaign.seed = options.seed;
   if (options.cases) campaign.cases = *options.cases;
@@ -94,8 +98,9 @@ int run_verify(const VerifyOptions& options) {
   if (!options.report_folder.empty()) {
     std::error_code failure;
     std::filesystem::create_directories(options.report_folder, failure);
-    if (failure) throw InputError(fmt::format("cannot make the report folder '{}': {}", options.report_folder,
-                                              failure.message()));
+    if (failure)
+      throw InputError(
+          fmt::format("cannot make the report folder '{}': {}", options.report_folder, failure.message()));
     write_text(std::filesystem::path(options.report_folder) / "report.json", json);
     write_text(std::filesystem::path(options.report_folder) / "report.txt", table);
   }

@@ -556,7 +556,7 @@ class OutputFile {
   }
 
   void write(const void* from, std::size_t count_bytes) {
-    if (std::fwrite(from, 1, count_bytes, stream_) != count_bytes) fail();
+    if (count_bytes > 0 && std::fwrite(from, 1, count_bytes, stream_) != count_bytes) fail();
   }
   void close() {
     if (std::fclose(std::exchange(stream_, nullptr)) != 0) fail();

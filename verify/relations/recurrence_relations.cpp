@@ -1,9 +1,10 @@
 #include "gaugeblock/verify/relations/recurrence_relations.h"
 
-#include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "gaugeblock/verify/verdict/verdict.h"
@@ -34,7 +35,8 @@ Index place(std::uint64_t seed, std::uint64_t salt, Index count) {
   return static_cast<Index>((z ^ (z >> 31)) % static_cast<std::uint64_t>(count));
 }
 
-/// |x| of the smallest and largest nonzero magnitude a product of inputs can take: how far from underflow and overflow.
+/// |x| of the smallest and largest nonzero magnitude a product of inputs can take: how far from underflow and
+/// overflow.
 struct Magnitudes {
   double smallest = 1;
   double largest = 1;
@@ -71,7 +73,8 @@ Magnitudes window_magnitudes(const Problem& problem) {
   return result;
 }
 
-// 2^c · (q S) = q (2^c S) in every bit while nothing leaves the normal range: rounding does not see the exponent.
+// 2^c · (q S) = q (2^c S) in every bit while nothing leaves the normal range: rounding does not see the
+// exponent.
 Result power_of_two(const RelationInput& in) {
   Magnitudes range = window_magnitudes(in.problem);
   for (const char* input : {"q", "k", "v", "beta"}) range.include(in.problem.input(input));
@@ -94,7 +97,8 @@ Result power_of_two(const RelationInput& in) {
   return Result::holds();
 }
 
-// The recurrence is linear in (v, S_0), and rounding to nearest is odd: -v gives -y in every bit (zeros apart).
+// The recurrence is linear in (v, S_0), and rounding to nearest is odd: -v gives -y in every bit (zeros
+// apart).
 Result sign_of_v(const RelationInput& in) {
   const auto negated = [](const std::vector<Index>&, float value) { return -value; };
   Problem problem = in.problem;
@@ -109,8 +113,10 @@ Result sign_of_v(const RelationInput& in) {
   return Result::holds();
 }
 
-/// Reverses the dimension named by `dimension_of` in every tensor that has it and compares the outputs bit for bit.
-Result permuted(const RelationInput& in, const std::map<std::string, int>& dimension_of, const std::string& what) {
+/// Reverses the dimension named by `dimension_of` in every tensor that has it and compares the outputs bit
+/// for bit.
+Result permuted(const RelationInput& in, const std::map<std::string, int>& dimension_of,
+                const std::string& what) {
   Problem problem = in.problem;
   for (auto& [name, tensor] : problem.inputs)
     if (dimension_of.contains(name)) tensor = backwards(in.problem.input(name), dimension_of.at(name));
@@ -126,15 +132,31 @@ Result permuted(const RelationInput& in, const std::map<std::string, int>& dimen
 // Batches do not know each other: in reverse order they give the same outputs in reverse order.
 Result permuted_batches(const RelationInput& in) {
   if (sizes_of(in.problem).B < 2) return Result::not_applicable("one batch");
-  return permuted(in, {{"q", 0}, {"k", 0}, {"v", 0}, {"gate", 0}, {"beta", 0}, {"initial_state", 0}, {"y", 0},
-                       {"final_state", 0}}, "batches");
+  return permuted(in,
+                  {{"q", 0},
+                   {"k", 0},
+                   {"v", 0},
+                   {"gate", 0},
+                   {"beta", 0},
+                   {"initial_state", 0},
+                   {"y", 0},
+                   {"final_state", 0}},
+                  "batches");
 }
 
 // Heads do not know each other.
 Result permuted_heads(const RelationInput& in) {
   if (sizes_of(in.problem).H < 2) return Result::not_applicable("one head");
-  return permuted(in, {{"q", 2}, {"k", 2}, {"v", 2}, {"gate", 2}, {"beta", 2}, {"initial_state", 1}, {"y", 2},
-                       {"final_state", 1}}, "heads");
+  return permuted(in,
+                  {{"q", 2},
+                   {"k", 2},
+                   {"v", 2},
+                   {"gate", 2},
+                   {"beta", 2},
+                   {"initial_state", 1},
+                   {"y", 2},
+                   {"final_state", 1}},
+                  "heads");
 }
 
 // Columns of v (and of the state) do not know each other.
@@ -160,12 +182,14 @@ Result no_future(const RelationInput& in) {
   if (sizes.T < 2) return Result::not_applicable("fewer than two steps");
   const Index first = 1 + place(in.seed, 2, sizes.T - 1);
   const Problem problem = with_other_future(in.problem, first);
-  if (in.variant.declines(problem)) return Result::not_applicable("the problem with another future is declined");
+  if (in.variant.declines(problem))
+    return Result::not_applicable("the problem with another future is declined");
   const Outputs outputs = run_on(in.variant, problem);
   const std::string difference =
       first_unequal("y", sliced(outputs.at("y"), 1, 0, first), sliced(in.outputs.at("y"), 1, 0, first));
-  return difference.empty() ? Result::holds()
-                            : Result::broken(fmt::format("inputs from t={} on were changed: {}", first, difference));
+  return difference.empty()
+             ? Result::holds()
+             : Result::broken(fmt::format("inputs from t={} on were changed: {}", first, difference));
 }
 
 /// The steps [first, last) of the problem; the initial state stays.
@@ -184,11 +208,13 @@ Result equal_prefix(const RelationInput& in) {
   const Index last = 1 + place(in.seed, 3, sizes.T - 1);
   const Outputs outputs = run_on(in.variant, steps_of(in.problem, 0, last));
   const std::string difference = first_unequal("y", outputs.at("y"), sliced(in.outputs.at("y"), 1, 0, last));
-  return difference.empty() ? Result::holds() : Result::broken(fmt::format("cut to T={}: {}", last, difference));
+  return difference.empty() ? Result::holds()
+                            : Result::broken(fmt::format("cut to T={}: {}", last, difference));
 }
 
-// S_T is reached in one go or by way of S_t: two runs with the state handed over are one run. Bit for bit where
-// promised; otherwise each half must be right by itself, the second as a problem with the first's final state.
+// S_T is reached in one go or by way of S_t: two runs with the state handed over are one run. Bit for bit
+// where promised; otherwise each half must be right by itself, the second as a problem with the first's final
+// state.
 Result split(const RelationInput& in) {
   const Sizes sizes = sizes_of(in.problem);
   if (sizes.T < 2) return Result::not_applicable("fewer than two steps");
@@ -205,25 +231,28 @@ Result split(const RelationInput& in) {
   if (!in.variant.promises.split) {
     second.case_text += " (second part)";
     const std::unique_ptr<Oracle> oracle = make_oracle(second);
-    const Verdict verdict = judge_outputs(second, *oracle, second_outputs, in.variant.arithmetic, Limits::proved_only);
+    const Verdict verdict =
+        judge_outputs(second, *oracle, second_outputs, in.variant.arithmetic, Limits::proved_only);
     if (verdict.outcome != Outcome::fail) return Result::holds();
-    return Result::broken(fmt::format("split at t={}: {}[{}] of the second part is {:.9g}, expected {:.9g} within {:.3g}",
-                                      middle, verdict.worst.tensor, fmt::join(verdict.worst.index, ","),
-                                      verdict.worst.actual, verdict.worst.expected, verdict.worst.bound));
+    return Result::broken(
+        fmt::format("split at t={}: {}[{}] of the second part is {:.9g}, expected {:.9g} within {:.3g}",
+                    middle, verdict.worst.tensor, fmt::join(verdict.worst.index, ","), verdict.worst.actual,
+                    verdict.worst.expected, verdict.worst.bound));
   }
   std::string difference =
       first_unequal("y", second_outputs.at("y"), sliced(in.outputs.at("y"), 1, middle, sizes.T));
   if (difference.empty())
     difference = first_unequal("final_state", second_outputs.at("final_state"), in.outputs.at("final_state"));
-  return difference.empty()
-             ? Result::holds()
-             : Result::broken(fmt::format("split at t={} with the state carried over: {}", middle, difference));
+  return difference.empty() ? Result::holds()
+                            : Result::broken(fmt::format("split at t={} with the state carried over: {}",
+                                                         middle, difference));
 }
 
-// Integers below 2^24 are exact in float32: with small integers everywhere nothing is rounded, so every form without a
-// division must give the exact result.
+// Integers below 2^24 are exact in float32: with small integers everywhere nothing is rounded, so every form
+// without a division must give the exact result.
 Result exact_integers(const RelationInput& in) {
-  if (in.variant.arithmetic.form.starts_with("prefix_product")) return Result::not_applicable("the form divides");
+  if (in.variant.arithmetic.form.starts_with("prefix_product"))
+    return Result::not_applicable("the form divides");
   double largest_intermediate = 1;
   for (const auto& [name, tensor] : in.problem.inputs) {
     double largest = 1;
@@ -242,18 +271,20 @@ Result exact_integers(const RelationInput& in) {
     for (std::size_t e = 0; e < actual.size(); ++e)
       if (!(double(actual[e]) == expected[e]))
         return Result::broken(fmt::format("{}[{}] is {:.9g}, exactly {:.9g} without any rounding", name,
-                                          fmt::join(subscripts(tensor.shape, static_cast<Index>(e)), ","), actual[e],
-                                          expected[e]));
+                                          fmt::join(subscripts(tensor.shape, static_cast<Index>(e)), ","),
+                                          actual[e], expected[e]));
   }
   return Result::holds();
 }
 
-// gate = 1 everywhere: the state is the plain cumulative sum of the writes. Summed here without the reference.
+// gate = 1 everywhere: the state is the plain cumulative sum of the writes. Summed here without the
+// reference.
 Result gate_one_sums(const RelationInput& in) {
   const Sizes sizes = sizes_of(in.problem);
   if (sizes.T < 1) return Result::not_applicable("no steps");
   Problem problem = in.problem;
-  problem.inputs["gate"] = mapped(in.problem.input("gate"), [](const std::vector<Index>&, float) { return 1.0F; });
+  problem.inputs["gate"] =
+      mapped(in.problem.input("gate"), [](const std::vector<Index>&, float) { return 1.0F; });
   problem.case_text += " (gates set to 1)";
   if (in.variant.declines(problem)) return Result::not_applicable("the problem with gates of 1 is declined");
   const Outputs outputs = run_on(in.variant, problem);
@@ -268,14 +299,17 @@ Result gate_one_sums(const RelationInput& in) {
     for (Index t = 0; t < sizes.T; ++t)
       sum += static_cast<long double>(view.beta(b, t, h)) * view.k(b, t, h, i) * view.v(b, t, h, j);
     // The bound already holds room for the error of a long double sum of this length.
-    if (bound[e] < std::numeric_limits<double>::infinity() && !(std::abs(double(actual[e] - sum)) <= bound[e]))
-      return Result::broken(fmt::format("gates set to 1: final_state[{}] is {:.9g}, the plain sum of the writes is {:.9g}",
-                                        fmt::join(at, ","), actual[e], double(sum)));
+    if (bound[e] < std::numeric_limits<double>::infinity() &&
+        !(std::abs(double(actual[e] - sum)) <= bound[e]))
+      return Result::broken(
+          fmt::format("gates set to 1: final_state[{}] is {:.9g}, the plain sum of the writes is {:.9g}",
+                      fmt::join(at, ","), actual[e], double(sum)));
   }
   return Result::holds();
 }
 
-// gate_t = 0 forgets everything before t: from t on the outputs are those of a run that starts at t without a state.
+// gate_t = 0 forgets everything before t: from t on the outputs are those of a run that starts at t without a
+// state.
 Result gate_zero_restarts(const RelationInput& in) {
   const Sizes sizes = sizes_of(in.problem);
   if (sizes.T < 2) return Result::not_applicable("fewer than two steps");
@@ -305,14 +339,15 @@ Result gate_zero_restarts(const RelationInput& in) {
     const double allowed = whole_bound[in_whole] + rest_bound[e];
     if (allowed < std::numeric_limits<double>::infinity() &&
         !(std::abs(double(whole_y[in_whole]) - double(rest_y[e])) <= allowed))
-      return Result::broken(fmt::format("gate set to 0 at t={}: y[{},{},{},{}] is {:.9g}, a run from there gives {:.9g}",
-                                        start, at[0], at[1] + start, at[2], at[3], whole_y[in_whole], rest_y[e]));
+      return Result::broken(
+          fmt::format("gate set to 0 at t={}: y[{},{},{},{}] is {:.9g}, a run from there gives {:.9g}", start,
+                      at[0], at[1] + start, at[2], at[3], whole_y[in_whole], rest_y[e]));
   }
   return Result::holds();
 }
 
-// A non-finite input reaches exactly what depends on it: everything else stays within its bound, and what depends on
-// it is non-finite as well.
+// A non-finite input reaches exactly what depends on it: everything else stays within its bound, and what
+// depends on it is non-finite as well.
 Result non_finite(const RelationInput& in) {
   const Sizes sizes = sizes_of(in.problem);
   if (sizes.T < 1) return Result::not_applicable("no steps");
@@ -360,14 +395,15 @@ Result non_finite(const RelationInput& in) {
           for (Index later = t + 1; later <= (is_y ? at[1] : sizes.T - 1); ++later)
             hidden = hidden || view.gate(b, later, h) == 0;
         if (std::isfinite(actual[e]) && !hidden)
-          return Result::broken(fmt::format("{}[{},{},{}{}] set to {}: {}[{}] depends on it but is {:.9g}", name, b, t,
-                                            h, is_row ? "" : fmt::format(",{}", i), poisoned, output,
-                                            fmt::join(at, ","), actual[e]));
+          return Result::broken(fmt::format("{}[{},{},{}{}] set to {}: {}[{}] depends on it but is {:.9g}",
+                                            name, b, t, h, is_row ? "" : fmt::format(",{}", i), poisoned,
+                                            output, fmt::join(at, ","), actual[e]));
       } else if (bound[e] < std::numeric_limits<double>::infinity() &&
                  !(std::abs(double(actual[e]) - expected[e]) <= bound[e])) {
-        return Result::broken(fmt::format("{}[{},{},{}{}] set to {} leaked: {}[{}] is {:.9g}, expected {:.9g}", name, b,
-                                          t, h, is_row ? "" : fmt::format(",{}", i), poisoned, output,
-                                          fmt::join(at, ","), actual[e], expected[e]));
+        return Result::broken(
+            fmt::format("{}[{},{},{}{}] set to {} leaked: {}[{}] is {:.9g}, expected {:.9g}", name, b, t, h,
+                        is_row ? "" : fmt::format(",{}", i), poisoned, output, fmt::join(at, ","), actual[e],
+                        expected[e]));
       }
     }
   }
@@ -388,7 +424,8 @@ Result empty_sequence(const RelationInput& in) {
 }  // namespace
 
 std::vector<Relation> recurrence_relations() {
-  const auto relation = [](std::string name, std::string identity, RelationResult (*check)(const RelationInput&)) {
+  const auto relation = [](std::string name, std::string identity,
+                           RelationResult (*check)(const RelationInput&)) {
     return Relation{Operation::recurrence, std::move(name), std::move(identity), check};
   };
   return {
@@ -396,11 +433,14 @@ std::vector<Relation> recurrence_relations() {
       relation("sign_of_v", "y(-v, -S_0) = -y(v, S_0), bit for bit", sign_of_v),
       relation("permuted_batches", "batches are independent, bit for bit", permuted_batches),
       relation("permuted_heads", "heads are independent, bit for bit", permuted_heads),
-      relation("permuted_columns", "columns of v are independent, bit for bit where promised", permuted_columns),
+      relation("permuted_columns", "columns of v are independent, bit for bit where promised",
+               permuted_columns),
       relation("no_future", "y_t does not depend on inputs after t, bit for bit", no_future),
-      relation("equal_prefix", "cutting the sequence keeps its beginning, bit for bit where promised", equal_prefix),
+      relation("equal_prefix", "cutting the sequence keeps its beginning, bit for bit where promised",
+               equal_prefix),
       relation("split", "two parts with the state carried over are the whole", split),
-      relation("exact_integers", "small integers give exact results where nothing is divided", exact_integers),
+      relation("exact_integers", "small integers give exact results where nothing is divided",
+               exact_integers),
       relation("gate_one_sums", "gate = 1: the state is the plain sum of the writes", gate_one_sums),
       relation("gate_zero_restarts", "gate_t = 0: a run that starts at t", gate_zero_restarts),
       relation("non_finite", "a non-finite input reaches what depends on it and nothing else", non_finite),

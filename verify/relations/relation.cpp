@@ -1,8 +1,9 @@
 #include "gaugeblock/verify/relations/relation.h"
 
-#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <cmath>
 
 #include "gaugeblock/verify/relations/axial_relations.h"
 #include "gaugeblock/verify/relations/recurrence_relations.h"
@@ -23,7 +24,8 @@ Tensor gathered(const Tensor& tensor, const std::vector<Index>& shape, int dimen
   std::vector<float> values;
   for_each_subscript(shape, [&](const std::vector<Index>& at) {
     Index from = tensor.offset;
-    for (int d = 0; d < tensor.rank(); ++d) from += (d == dimension ? source(at[d]) : at[d]) * tensor.stride[d];
+    for (int d = 0; d < tensor.rank(); ++d)
+      from += (d == dimension ? source(at[d]) : at[d]) * tensor.stride[d];
     values.push_back(tensor.buffer[from]);
   });
   Tensor result = Tensor::contiguous(shape);

@@ -54,8 +54,8 @@ Tensor backwards(const Tensor& tensor, int dimension);
 /// Runs the variant on another problem. Precondition: !variant.declines(problem).
 Outputs run_on(const Variant& variant, const Problem& problem);
 
-/// The first element where `actual` differs from `wanted` in value (both zeros are equal, NaN equals NaN), in words;
-/// empty when they agree.
+/// The first element where `actual` differs from `wanted` in value (both zeros are equal, NaN equals NaN), in
+/// words; empty when they agree.
 std::string first_unequal(const std::string& name, const Tensor& actual, const Tensor& wanted);
 
 }  // namespace gaugeblock

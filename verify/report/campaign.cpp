@@ -1,11 +1,12 @@
 #include "gaugeblock/verify/report/campaign.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -21,7 +22,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 // A few relations a case: over a campaign every relation meets every family many times.
 constexpr std::size_t relations_per_case = 3;
 
-std::size_t slot(Outcome outcome) { return static_cast<std::size_t>(outcome); }
+std::size_t slot(Outcome outcome) {
+  return static_cast<std::size_t>(outcome);
+}
 
 std::uint64_t hash_text(const std::string& text) {  // FNV-1a
   std::uint64_t hash = 0xcbf29ce484222325U;
@@ -31,9 +34,10 @@ std::uint64_t hash_text(const std::string& text) {  // FNV-1a
 
 std::string describe(const Verdict& verdict) {
   const Finding& at = verdict.worst;
-  return fmt::format("{}[{}] is {:.9g}, expected {:.9g}: off by {:.3g}, proved bound {:.3g}, likely limit {:.3g}",
-                     at.tensor, fmt::join(at.index, ","), at.actual, at.expected, std::abs(at.actual - at.expected),
-                     at.bound, at.sigma * 8);
+  return fmt::format(
+      "{}[{}] is {:.9g}, expected {:.9g}: off by {:.3g}, proved bound {:.3g}, likely limit {:.3g}", at.tensor,
+      fmt::join(at.index, ","), at.actual, at.expected, std::abs(at.actual - at.expected), at.bound,
+      at.sigma * 8);
 }
 
 void fail(CaseVerdict& result, Outcome outcome, std::string reason, std::string message) {
@@ -43,8 +47,8 @@ void fail(CaseVerdict& result, Outcome outcome, std::string reason, std::string 
 }
 
 /// The run, its properties, its bounds and its relations. `outputs` receives the outputs of a passing run.
-CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle& oracle, RelationEffort effort,
-                          std::optional<Outputs>& outputs) {
+CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle& oracle,
+                          RelationEffort effort, std::optional<Outputs>& outputs) {
   CaseVerdict result;
   if (const std::optional<std::string> reason = variant.declines(problem)) {
     fail(result, Outcome::unsupported, *reason, *reason);
@@ -60,7 +64,8 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
     return result;
   }
   if (!run.broken.empty()) {
-    fail(result, Outcome::fail, run.broken.starts_with("interpreter") ? "interpreter" : "run property", run.broken);
+    fail(result, Outcome::fail, run.broken.starts_with("interpreter") ? "interpreter" : "run property",
+         run.broken);
     return result;
   }
   result.verdict = judge_outputs(problem, oracle, run.outputs, variant.arithmetic);
@@ -77,7 +82,8 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
     try {
       const RelationResult checked = relation.check({variant, problem, oracle, run.outputs, seed});
       if (checked.kind != RelationResult::Kind::broken) continue;
-      fail(result, Outcome::fail, "relation " + relation.name, checked.message + " (" + relation.identity + ")");
+      fail(result, Outcome::fail, "relation " + relation.name,
+           checked.message + " (" + relation.identity + ")");
       return result;
     } catch (const NothingToJudge&) {
       continue;  // the variant declines the relation's problem
@@ -93,8 +99,8 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
   return result;
 }
 
-// Two correct results lie within the sum of their bounds: |a - b| <= bound_a + bound_b, whatever the truth is. So the
-// intervals [a - bound, a + bound] of all variants have a point in common, element by element.
+// Two correct results lie within the sum of their bounds: |a - b| <= bound_a + bound_b, whatever the truth
+// is. So the intervals [a - bound, a + bound] of all variants have a point in common, element by element.
 void check_agreement(const std::vector<const Variant*>& variants, Oracle& oracle,
                      const std::vector<std::optional<Outputs>>& outputs, std::vector<CaseVerdict>& results) {
   std::set<std::string> names;
@@ -121,8 +127,8 @@ void check_agreement(const std::vector<const Variant*>& variants, Oracle& oracle
         lowest_high[e] = std::min(lowest_high[e], double(actual[e]) + bound[e]);
         if (highest_low[e] <= lowest_high[e]) continue;
         fail(results[i], Outcome::fail, "disagreement",
-             fmt::format("{} element {}: {} and {} differ by more than both bounds allow", name, e, variants[i]->name,
-                         variants[low_by[e]]->name));
+             fmt::format("{} element {}: {} and {} differ by more than both bounds allow", name, e,
+                         variants[i]->name, variants[low_by[e]]->name));
         return;
       }
     }
@@ -149,8 +155,8 @@ bool CampaignReport::all_pass() const {
 }
 
 std::string repeat_command(const Variant& variant, const std::string& case_text) {
-  return fmt::format("gaugeblock verify --op {} --backend {} --variant {} --case '{}'", name(variant.operation),
-                     variant.backend, variant.name, case_text);
+  return fmt::format("gaugeblock verify --op {} --backend {} --variant {} --case '{}'",
+                     name(variant.operation), variant.backend, variant.name, case_text);
 }
 
 std::vector<CaseVerdict> check_case(const std::vector<const Variant*>& variants, const Case& c,
@@ -226,13 +232,15 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
     try {
       while (true) {
         const std::uint64_t index = next.fetch_add(1);
-        const bool out_of_time = options.given.empty() && options.seconds && seconds_since_start() > *options.seconds;
+        const bool out_of_time =
+            options.given.empty() && options.seconds && seconds_since_start() > *options.seconds;
         if (out_of_time || ((options.given.size() > 0 || !options.seconds) && index >= total)) return;
         const Operation operation = options.given.empty()
                                         ? options.operations[index % options.operations.size()]
                                         : operation_of(options.given[index]);
         const Case c = options.given.empty()
-                           ? campaign_case(operation, options.seed, index / options.operations.size(), options.largest_work)
+                           ? campaign_case(operation, options.seed, index / options.operations.size(),
+                                           options.largest_work)
                            : options.given[index];
         std::vector<const Variant*> chosen;
         std::vector<std::size_t> position;
@@ -246,7 +254,8 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
 
         const std::lock_guard lock(mutex);
         ++report.cases;
-        for (const auto& [key, family] : families(c)) ++report.families[std::string(name(operation)) + " " + key][family];
+        for (const auto& [key, family] : families(c))
+          ++report.families[std::string(name(operation)) + " " + key][family];
         for (std::size_t i = 0; i < results.size(); ++i) {
           const std::size_t v = position[i];
           const Verdict& verdict = results[i].verdict;
@@ -264,7 +273,8 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
           }
           const bool is_wrong = verdict.outcome == Outcome::fail || verdict.outcome == Outcome::suspect ||
                                 verdict.outcome == Outcome::error;
-          if (is_wrong && (!first_failure[v] || index < first_failure[v]->index)) first_failure[v] = Found{index, c};
+          if (is_wrong && (!first_failure[v] || index < first_failure[v]->index))
+            first_failure[v] = Found{index, c};
         }
         if (options.progress) options.progress(report.cases, options.seconds ? 0 : total);
       }

@@ -27,16 +27,17 @@ struct CaseVerdict {
   std::string message;  ///< in words, for whatever is not a pass
 };
 
-/// Runs the variants on one case and judges each: its bounds, the run properties, the relations, and all variants
-/// against each other. One entry per variant, in the same order.
-std::vector<CaseVerdict> check_case(const std::vector<const Variant*>& variants, const Case& c, RelationEffort effort);
+/// Runs the variants on one case and judges each: its bounds, the run properties, the relations, and all
+/// variants against each other. One entry per variant, in the same order.
+std::vector<CaseVerdict> check_case(const std::vector<const Variant*>& variants, const Case& c,
+                                    RelationEffort effort);
 
 struct CampaignOptions {
   std::vector<Operation> operations;  ///< cases alternate between them
   std::uint64_t seed = 1;
-  std::uint64_t cases = 1000;            ///< ignored when `seconds` is set
-  std::optional<double> seconds;         ///< as many cases as start within this time
-  std::vector<Case> given;               ///< these cases instead of generated ones, with every relation
+  std::uint64_t cases = 1000;     ///< ignored when `seconds` is set
+  std::optional<double> seconds;  ///< as many cases as start within this time
+  std::vector<Case> given;        ///< these cases instead of generated ones, with every relation
   double largest_work = largest_campaign_work;  ///< of a generated case, see work()
   unsigned jobs = 1;
   std::function<void(std::uint64_t done, std::uint64_t of)> progress;  ///< called now and then; may be empty
@@ -60,10 +61,10 @@ struct Failure {
   std::string variant;
   std::string backend;
   Operation operation;
-  CaseVerdict result;        ///< on `simplest`
-  std::string found_in;      ///< the generated case
-  std::string simplest;      ///< after shrinking
-  std::string command;       ///< repeats it
+  CaseVerdict result;    ///< on `simplest`
+  std::string found_in;  ///< the generated case
+  std::string simplest;  ///< after shrinking
+  std::string command;   ///< repeats it
 };
 
 struct CampaignReport {
@@ -71,7 +72,8 @@ struct CampaignReport {
   std::uint64_t cases = 0;
   std::vector<VariantSummary> variants;
   std::vector<Failure> failures;  ///< the first of each variant
-  std::map<std::string, std::map<std::string, std::uint64_t>> families;  ///< "recurrence gate" -> family -> cases
+  std::map<std::string, std::map<std::string, std::uint64_t>>
+      families;                                ///< "recurrence gate" -> family -> cases
   std::array<std::uint64_t, 6> count() const;  ///< sums over all variants, by Outcome
   bool all_pass() const;                       ///< no suspect, no fail, no error
 };

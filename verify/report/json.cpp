@@ -22,14 +22,17 @@ Json number(double value) {
   return value;
 }
 
-double ratio_number(double ratio) { return std::isfinite(ratio) ? ratio : std::numeric_limits<double>::max(); }
+double ratio_number(double ratio) {
+  return std::isfinite(ratio) ? ratio : std::numeric_limits<double>::max();
+}
 
 Json list_json(const std::vector<Variant>& variants) {
   Json list = Json::array();
   for (const Variant& variant : variants) {
     Json* entry = nullptr;
     for (Json& other : list)
-      if (other["name"] == variant.name && other["op"] == std::string(name(variant.operation))) entry = &other;
+      if (other["name"] == variant.name && other["op"] == std::string(name(variant.operation)))
+        entry = &other;
     if (entry != nullptr) {
       (*entry)["backends"].push_back(variant.backend);
       continue;

@@ -1,8 +1,9 @@
 #include "gaugeblock/verify/report/table.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 #include <iterator>
 
 namespace gaugeblock {
@@ -15,26 +16,31 @@ std::string campaign_table(const CampaignReport& report) {
   };
   std::size_t width = 7;
   for (const VariantSummary& variant : report.variants) width = std::max(width, variant.name.size());
-  line("{:<{}} {:<7} {:>7} {:>7} {:>5} {:>7} {:>11} {:>5}  {:>12} {:>12} {:>9}", "variant", width, "backend", "pass",
-       "suspect", "fail", "vacuous", "unsupported", "error", "error/proved", "error/likely", "vac. el.");
+  line("{:<{}} {:<7} {:>7} {:>7} {:>5} {:>7} {:>11} {:>5}  {:>12} {:>12} {:>9}", "variant", width, "backend",
+       "pass", "suspect", "fail", "vacuous", "unsupported", "error", "error/proved", "error/likely",
+       "vac. el.");
   for (const VariantSummary& variant : report.variants) {
     const auto of = [&variant](Outcome outcome) { return variant.count[static_cast<std::size_t>(outcome)]; };
-    const double share = variant.elements == 0 ? 0 : 100 * double(variant.vacuous_elements) / double(variant.elements);
-    line("{:<{}} {:<7} {:>7} {:>7} {:>5} {:>7} {:>11} {:>5}  {:>12.3g} {:>12.3g} {:>8.2g}%", variant.name, width,
-         variant.backend, of(Outcome::pass), of(Outcome::suspect), of(Outcome::fail), of(Outcome::vacuous),
-         of(Outcome::unsupported), of(Outcome::error), variant.worst_ratio, variant.worst_likely_ratio, share);
+    const double share =
+        variant.elements == 0 ? 0 : 100 * double(variant.vacuous_elements) / double(variant.elements);
+    line("{:<{}} {:<7} {:>7} {:>7} {:>5} {:>7} {:>11} {:>5}  {:>12.3g} {:>12.3g} {:>8.2g}%", variant.name,
+         width, variant.backend, of(Outcome::pass), of(Outcome::suspect), of(Outcome::fail),
+         of(Outcome::vacuous), of(Outcome::unsupported), of(Outcome::error), variant.worst_ratio,
+         variant.worst_likely_ratio, share);
   }
   line("");
   line("{} cases, seed {}. Families drawn:", report.cases, report.seed);
   for (const auto& [key, families] : report.families) {
     std::string counts;
-    for (const auto& [family, count] : families) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", family, count);
+    for (const auto& [family, count] : families)
+      counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", family, count);
     line("  {}: {}", key, counts);
   }
   line("");
   line("Largest error/proved of each variant:");
   for (const VariantSummary& variant : report.variants)
-    if (!variant.worst_case.empty()) line("  {:<{}}  {:<9.3g} {}", variant.name, width, variant.worst_ratio, variant.worst_case);
+    if (!variant.worst_case.empty())
+      line("  {:<{}}  {:<9.3g} {}", variant.name, width, variant.worst_ratio, variant.worst_case);
   for (const Failure& failure : report.failures) {
     line("");
     line("{} ({}): {} by {}", failure.variant, failure.backend, name(failure.result.verdict.outcome),
@@ -48,9 +54,10 @@ std::string campaign_table(const CampaignReport& report) {
 
 std::string verdict_text(const Verdict& verdict) {
   const Finding& at = verdict.worst;
-  std::string text = fmt::format("{}: {} elements compared, {} vacuous; largest error/proved {:.3g}, error/likely {:.3g}\n",
-                                 name(verdict.outcome), verdict.compared, verdict.vacuous_elements,
-                                 verdict.worst_ratio, verdict.worst_likely_ratio);
+  std::string text =
+      fmt::format("{}: {} elements compared, {} vacuous; largest error/proved {:.3g}, error/likely {:.3g}\n",
+                  name(verdict.outcome), verdict.compared, verdict.vacuous_elements, verdict.worst_ratio,
+                  verdict.worst_likely_ratio);
   if (!at.tensor.empty())
     text += fmt::format("  {}[{}] is {:.9g}, expected {:.17g}, bound {:.3g}, sigma {:.3g}\n", at.tensor,
                         fmt::join(at.index, ","), at.actual, at.expected, at.bound, at.sigma);

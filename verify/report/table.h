@@ -7,7 +7,8 @@
 
 namespace gaugeblock {
 
-/// The campaign as text: a row per variant, the families drawn, and each failure with the command that repeats it.
+/// The campaign as text: a row per variant, the families drawn, and each failure with the command that
+/// repeats it.
 std::string campaign_table(const CampaignReport& report);
 
 /// A verdict in one or two lines.

@@ -1,7 +1,8 @@
 #include "gaugeblock/verify/variants/device_run.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -16,7 +17,8 @@ DeviceTensors::DeviceTensors(gpu::Device& device, const Problem& problem, const 
   for (const auto& [name, tensor] : outputs) place(device, name, tensor, true);
 }
 
-void DeviceTensors::place(gpu::Device& device, const std::string& name, const Tensor& tensor, bool is_output) {
+void DeviceTensors::place(gpu::Device& device, const std::string& name, const Tensor& tensor,
+                          bool is_output) {
   Index low = 0;
   Index high = -1;  // an empty tensor reaches nothing
   if (tensor.size() > 0) {
@@ -49,12 +51,13 @@ void DeviceTensors::finish(Outputs& outputs) const {
     const Tensor& before = problem_.input(name);
     for (Index e = 0; e < placed.buffer.count(); ++e)
       if (!same_bits(now[e], before.buffer[placed.first + e]))
-        throw RunPropertyBroken(fmt::format("the input {} was changed on the device, {} elements behind its start",
-                                            name, e - placed.offset));
+        throw RunPropertyBroken(fmt::format(
+            "the input {} was changed on the device, {} elements behind its start", name, e - placed.offset));
   }
 }
 
-void run_on_device(gpu::Device& device, const simt::Options& options, const Problem& problem, Outputs& outputs,
+void run_on_device(gpu::Device& device, const simt::Options& options, const Problem& problem,
+                   Outputs& outputs,
                    const std::function<void(const DeviceTensors&, gpu::LaunchContext&)>& kernel) {
   const DeviceTensors tensors(device, problem, outputs);
   gpu::LaunchContext context(device);

@@ -11,8 +11,8 @@
 
 namespace gaugeblock {
 
-/// Device copies of a problem's tensors, each with the same strides and the same alignment within 256 bytes as on the
-/// host; what lies between the elements of a view holds the marked NaN, as on the host.
+/// Device copies of a problem's tensors, each with the same strides and the same alignment within 256 bytes
+/// as on the host; what lies between the elements of a view holds the marked NaN, as on the host.
 class DeviceTensors {
  public:
   DeviceTensors(gpu::Device& device, const Problem& problem, const Outputs& outputs);
@@ -32,8 +32,8 @@ class DeviceTensors {
   bool has(const std::string& name) const { return placed_.contains(name); }
   const Attributes& attributes() const { return problem_.attributes; }
 
-  /// Copies the outputs back. Throws RunPropertyBroken when a guard band on the device is damaged or an input was
-  /// changed there.
+  /// Copies the outputs back. Throws RunPropertyBroken when a guard band on the device is damaged or an input
+  /// was changed there.
   void finish(Outputs& outputs) const;
 
  private:
@@ -51,7 +51,8 @@ class DeviceTensors {
 };
 
 /// Runs `kernel` with a fresh context of the device. Throws RunPropertyBroken with the interpreter's reports.
-void run_on_device(gpu::Device& device, const simt::Options& options, const Problem& problem, Outputs& outputs,
+void run_on_device(gpu::Device& device, const simt::Options& options, const Problem& problem,
+                   Outputs& outputs,
                    const std::function<void(const DeviceTensors&, gpu::LaunchContext&)>& kernel);
 
 /// The GPU this process uses, opened once. Throws DeviceFailure, with one line, when there is none.

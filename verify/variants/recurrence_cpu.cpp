@@ -16,7 +16,8 @@ namespace {
 
 using Form = void (*)(const RecurrenceProblem&, const RecurrenceOutputs<float>&);
 
-Variant cpu_variant(std::string name, std::string summary, Arithmetic arithmetic, Promises promises, Form form) {
+Variant cpu_variant(std::string name, std::string summary, Arithmetic arithmetic, Promises promises,
+                    Form form) {
   Variant variant;
   variant.operation = Operation::recurrence;
   variant.name = std::move(name);
@@ -43,23 +44,26 @@ std::vector<Variant> recurrence_cpu_variants() {
   constexpr Promises prefix{.prefix = true};
   constexpr Promises prefix_and_split{.prefix = true, .split = true};
   std::vector<Variant> variants{
-      cpu_variant("sequential", "The definition: one step after the other.", {.form = "sequential"}, prefix_and_split,
-                  recurrence::sequential<float>),
+      cpu_variant("sequential", "The definition: one step after the other.", {.form = "sequential"},
+                  prefix_and_split, recurrence::sequential<float>),
       cpu_variant("materialized", "Every state is stored first, then contracted with its query.",
                   {.form = "sequential"}, prefix_and_split, recurrence::materialized<float>),
       cpu_variant("masked_attention", "No state: every output looks back over all steps, weighted by decays.",
                   {.form = "masked_attention"}, prefix, recurrence::masked_attention<float>),
-      cpu_variant("prefix_product", "The closed form: gates taken out as prefix products, writes divided by them.",
+      cpu_variant("prefix_product",
+                  "The closed form: gates taken out as prefix products, writes divided by them.",
                   {.form = "prefix_product"}, prefix, recurrence::prefix_product<float>),
-      cpu_variant("prefix_product_segmented", "The closed form, restarted before the products leave their range.",
+      cpu_variant("prefix_product_segmented",
+                  "The closed form, restarted before the products leave their range.",
                   {.form = "prefix_product_segmented"}, prefix, recurrence::prefix_product_segmented<float>),
       cpu_variant("chunked", "The state from chunk to chunk, masked attention inside a chunk.",
                   {.form = "chunked", .chunk = recurrence::default_chunk}, prefix, chunked_by_default),
-      cpu_variant("scan", "An associative scan over pairs (gate, write) in a balanced tree.", {.form = "scan"}, none,
-                  recurrence::scan<float>),
+      cpu_variant("scan", "An associative scan over pairs (gate, write) in a balanced tree.",
+                  {.form = "scan"}, none, recurrence::scan<float>),
   };
   for (Variant& variant : variants) {
-    // A gate of zero starts a segment with 0 · (P · W): a non-finite past stays non-finite, as in the definition.
+    // A gate of zero starts a segment with 0 · (P · W): a non-finite past stays non-finite, as in the
+    // definition.
     if (variant.name != "prefix_product") continue;
     variant.declines = [](const Problem& problem) {
       return recurrence::prefix_product_declines(recurrence_view(problem));

@@ -1,6 +1,7 @@
-#include <algorithm>
 #include <fmt/format.h>
 #include <fnmatch.h>
+
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <stdexcept>
@@ -75,9 +76,9 @@ std::vector<Variant> select_variants(std::optional<Operation> operation, const s
     selected.push_back(variant);
   }
   if (selected.empty())
-    throw InputError(fmt::format("no variant{} on backend '{}' matches '{}'; 'gaugeblock list' shows what there is",
-                                 operation ? " of " + std::string(name(*operation)) : std::string(), backend,
-                                 name_pattern));
+    throw InputError(fmt::format(
+        "no variant{} on backend '{}' matches '{}'; 'gaugeblock list' shows what there is",
+        operation ? " of " + std::string(name(*operation)) : std::string(), backend, name_pattern));
   return selected;
 }
 

@@ -16,12 +16,14 @@ struct Arithmetic {
   /// The reference form (of the same operation) whose operations are performed, in any order of each sum;
   /// "any_form" when nothing is known.
   std::string form;
-  /// recurrence, form "chunked": steps in a chunk. Form "scan": steps in a tree where the state is carried from one
-  /// tree to the next (0: one tree over all steps); its roundings are then at most those of chunks of that size.
+  /// recurrence, form "chunked": steps in a chunk. Form "scan": steps in a tree where the state is carried
+  /// from one tree to the next (0: one tree over all steps); its roundings are then at most those of chunks
+  /// of that size.
   Index chunk = 0;
-  double exp_error = 0;           ///< axial: relative error of exp, in units of u = 2^-24
-  bool reciprocal_root = false;   ///< axial: 1/sqrt by one approximate instruction instead of sqrt and division
-  bool flush_to_zero = false;     ///< subnormal results become zero
+  double exp_error = 0;  ///< axial: relative error of exp, in units of u = 2^-24
+  bool reciprocal_root =
+      false;                   ///< axial: 1/sqrt by one approximate instruction instead of sqrt and division
+  bool flush_to_zero = false;  ///< subnormal results become zero
 
   auto operator<=>(const Arithmetic&) const = default;
 };
@@ -38,9 +40,9 @@ std::string claim_status(const std::string& claim);
 
 /// What a variant promises beyond its bound. Every promise is checked by a bitwise relation.
 struct Promises {
-  bool prefix = false;   ///< outputs up to t have the same bits when the sequence is cut after t
-  bool split = false;    ///< splitting the sequence and carrying the state gives the same bits
-  bool columns = false;  ///< a column of v gives the same bits wherever it stands
+  bool prefix = false;       ///< outputs up to t have the same bits when the sequence is cut after t
+  bool split = false;        ///< splitting the sequence and carrying the state gives the same bits
+  bool columns = false;      ///< a column of v gives the same bits wherever it stands
   bool masks_reset = false;  ///< a gate of exactly 0 hides a non-finite past instead of keeping it
 };
 
@@ -54,19 +56,19 @@ struct Variant {
   Promises promises;
   /// Why the problem cannot be taken, or nothing.
   std::function<std::optional<std::string>(const Problem&)> declines;
-  /// Computes every element of every output. Precondition: !declines(problem). Throws RunPropertyBroken when it sees
-  /// by itself that the run is wrong.
+  /// Computes every element of every output. Precondition: !declines(problem). Throws RunPropertyBroken when
+  /// it sees by itself that the run is wrong.
   std::function<void(const Problem&, Outputs&)> run;
-  /// The same computation under other conditions that must not change a bit (other schedules of the interpreter);
-  /// plain repetition when empty.
+  /// The same computation under other conditions that must not change a bit (other schedules of the
+  /// interpreter); plain repetition when empty.
   std::vector<std::function<void(const Problem&, Outputs&)>> run_again;
 };
 
 /// Every variant of this build: by operation, then backend, in the order of the story they tell.
 const std::vector<Variant>& all_variants();
 
-/// Variants of all_variants() whose name matches the shell pattern. Throws InputError when none does, DeviceFailure for
-/// a backend this build does not have.
+/// Variants of all_variants() whose name matches the shell pattern. Throws InputError when none does,
+/// DeviceFailure for a backend this build does not have.
 std::vector<Variant> select_variants(std::optional<Operation> operation, const std::string& name_pattern,
                                      const std::string& backend);
 

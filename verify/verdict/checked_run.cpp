@@ -1,9 +1,10 @@
 #include "gaugeblock/verify/verdict/checked_run.h"
 
-#include <bit>
-#include <exception>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <bit>
+#include <exception>
 
 #include "gaugeblock/verify/cases/errors.h"
 
@@ -30,8 +31,8 @@ std::string first_change(const Problem& now, const Problem& before) {
     const Tensor& other = now.inputs.at(name);
     for (std::size_t e = 0; e < tensor.buffer.size(); ++e)
       if (!same_bits(tensor.buffer[e], other.buffer[e]))
-        return fmt::format("the input buffer of {} was changed at element {} (the view starts at {})", name, e,
-                           tensor.offset);
+        return fmt::format("the input buffer of {} was changed at element {} (the view starts at {})", name,
+                           e, tensor.offset);
   }
   return {};
 }
@@ -51,7 +52,8 @@ std::string first_difference(const Outputs& a, const Outputs& b) {
     const std::vector<float> y = b.at(name).values();
     for (std::size_t e = 0; e < x.size(); ++e)
       if (!same_bits(x[e], y[e]))
-        return fmt::format("{}: {:.9g} and {:.9g}", place(name, tensor.shape, static_cast<Index>(e)), x[e], y[e]);
+        return fmt::format("{}: {:.9g} and {:.9g}", place(name, tensor.shape, static_cast<Index>(e)), x[e],
+                           y[e]);
   }
   return {};
 }

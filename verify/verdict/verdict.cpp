@@ -22,8 +22,8 @@ double ratio_of(double error, double limit) {
   return std::isnan(ratio) ? infinity : ratio;
 }
 
-/// Whether the limit says anything about the row [first, last): it would reject a row of zeros, or zeros are what
-/// float32 rounds the whole row to.
+/// Whether the limit says anything about the row [first, last): it would reject a row of zeros, or zeros are
+/// what float32 rounds the whole row to.
 bool useful(const std::vector<double>& limit, const std::vector<double>& expected, std::size_t first,
             std::size_t last) {
   bool all_zero = true;
@@ -38,12 +38,18 @@ bool useful(const std::vector<double>& limit, const std::vector<double>& expecte
 
 std::string_view name(Outcome outcome) {
   switch (outcome) {
-    case Outcome::pass: return "pass";
-    case Outcome::vacuous: return "vacuous";
-    case Outcome::suspect: return "suspect";
-    case Outcome::fail: return "fail";
-    case Outcome::unsupported: return "unsupported";
-    case Outcome::error: return "error";
+    case Outcome::pass:
+      return "pass";
+    case Outcome::vacuous:
+      return "vacuous";
+    case Outcome::suspect:
+      return "suspect";
+    case Outcome::fail:
+      return "fail";
+    case Outcome::unsupported:
+      return "unsupported";
+    case Outcome::error:
+      return "error";
   }
   return "error";
 }
@@ -115,9 +121,9 @@ Verdict judge_tensor(const Judged& judged, Limits limits) {
   }
 
   if (size > 0)
-    verdict.worst = {judged.tensor,          subscripts(judged.shape, static_cast<Index>(worst)),
-                     judged.actual[worst],   judged.expected[worst],
-                     judged.proved[worst],   judged.likely[worst] / likely_sigmas};
+    verdict.worst = {judged.tensor,        subscripts(judged.shape, static_cast<Index>(worst)),
+                     judged.actual[worst], judged.expected[worst],
+                     judged.proved[worst], judged.likely[worst] / likely_sigmas};
   if (verdict.outcome == Outcome::fail) verdict.reason = "proved";
   if (verdict.outcome == Outcome::suspect) verdict.reason = "likely";
   if (verdict.compared > 0 && verdict.vacuous_elements == verdict.compared) {
@@ -127,8 +133,8 @@ Verdict judge_tensor(const Judged& judged, Limits limits) {
   return verdict;
 }
 
-Verdict judge_outputs(const Problem& problem, Oracle& oracle, const Outputs& outputs, const Arithmetic& arithmetic,
-                      Limits limits) {
+Verdict judge_outputs(const Problem& problem, Oracle& oracle, const Outputs& outputs,
+                      const Arithmetic& arithmetic, Limits limits) {
   Verdict verdict;
   const auto judge_with = [&](Oracle& by, const std::string& output, const std::string& output_of_oracle) {
     const Tensor& tensor = outputs.at(output);
@@ -136,10 +142,10 @@ Verdict judge_outputs(const Problem& problem, Oracle& oracle, const Outputs& out
     std::vector<double> unlimited;
     const bool wants_likely = limits == Limits::proved_and_likely;
     if (!wants_likely) unlimited.assign(actual.size(), infinity);
-    verdict.merge(judge_tensor({output, tensor.shape, actual, by.expected(output_of_oracle),
-                                by.proved(output_of_oracle, arithmetic),
-                                wants_likely ? by.likely(output_of_oracle, arithmetic) : unlimited},
-                               limits));
+    verdict.merge(judge_tensor(
+        {output, tensor.shape, actual, by.expected(output_of_oracle), by.proved(output_of_oracle, arithmetic),
+         wants_likely ? by.likely(output_of_oracle, arithmetic) : unlimited},
+        limits));
   };
   const auto row = outputs.find("row");
   if (row != outputs.end() && problem.operation == Operation::axial) {

@@ -38,15 +38,16 @@ struct Finding {
 
 struct Verdict {
   Outcome outcome = Outcome::pass;
-  std::string reason;             ///< what was broken: "proved", "likely", a run property, a relation; empty on a pass
-  double worst_ratio = 0;         ///< largest |actual - expected| / proved over the elements that have a useful bound
+  std::string reason;  ///< what was broken: "proved", "likely", a run property, a relation; empty on a pass
+  double worst_ratio =
+      0;  ///< largest |actual - expected| / proved over the elements that have a useful bound
   double worst_likely_ratio = 0;  ///< largest |actual - expected| / likely
   Finding worst;                  ///< where: a failing element first, then the largest ratio
   Index compared = 0;             ///< elements looked at
   Index vacuous_elements = 0;     ///< elements where neither limit says anything
 
-  /// Takes in the verdict on another tensor: a suspect or failed one decides, else all is vacuous only when no
-  /// element of any tensor could be judged.
+  /// Takes in the verdict on another tensor: a suspect or failed one decides, else all is vacuous only when
+  /// no element of any tensor could be judged.
   void merge(const Verdict& other);
 };
 
@@ -54,16 +55,17 @@ enum class Limits { proved_and_likely, proved_only };
 
 /// Judges one tensor. An element passes when |actual - expected| <= both limits, so that NaN fails.
 ///
-/// A limit is useful for an element when it is finite and would reject an all-zero output somewhere in the element's
-/// row (its last dimension), or when float32 rounds the whole row to zero. An element without any useful limit, or whose true
-/// value leaves float32's range, is vacuous: counted, never passed. Where the proved bound alone is useless, the
-/// likely limit decides, and the other way round; a value beyond a finite proved bound fails in any case.
-/// Throws std::logic_error when the sizes of the vectors and the shape differ.
+/// A limit is useful for an element when it is finite and would reject an all-zero output somewhere in the
+/// element's row (its last dimension), or when float32 rounds the whole row to zero. An element without any
+/// useful limit, or whose true value leaves float32's range, is vacuous: counted, never passed. Where the
+/// proved bound alone is useless, the likely limit decides, and the other way round; a value beyond a finite
+/// proved bound fails in any case. Throws std::logic_error when the sizes of the vectors and the shape
+/// differ.
 Verdict judge_tensor(const Judged& judged, Limits limits = Limits::proved_and_likely);
 
-/// Judges every output of a problem. For an axial problem with an output `row`, `row` is judged by itself and `y`
-/// against the column pass of that very `row`.
-Verdict judge_outputs(const Problem& problem, Oracle& oracle, const Outputs& outputs, const Arithmetic& arithmetic,
-                      Limits limits = Limits::proved_and_likely);
+/// Judges every output of a problem. For an axial problem with an output `row`, `row` is judged by itself and
+/// `y` against the column pass of that very `row`.
+Verdict judge_outputs(const Problem& problem, Oracle& oracle, const Outputs& outputs,
+                      const Arithmetic& arithmetic, Limits limits = Limits::proved_and_likely);
 
 }  // namespace gaugeblock

@@ -1,7 +1,8 @@
 // Judges a kernel of the user's own: here the reference form itself.
-#include <cstdio>
 #include <gaugeblock/reference/recurrence/sequential.h>
 #include <gaugeblock/verify/report/campaign.h>
+
+#include <cstdio>
 
 int main() {
   gaugeblock::Variant mine;
@@ -12,7 +13,8 @@ int main() {
   mine.arithmetic = gaugeblock::unknown_arithmetic(mine.operation);
   mine.declines = [](const gaugeblock::Problem&) { return std::optional<std::string>(); };
   mine.run = [](const gaugeblock::Problem& problem, gaugeblock::Outputs& outputs) {
-    gaugeblock::recurrence::sequential(gaugeblock::recurrence_view(problem), gaugeblock::recurrence_view(outputs));
+    gaugeblock::recurrence::sequential(gaugeblock::recurrence_view(problem),
+                                       gaugeblock::recurrence_view(outputs));
   };
   gaugeblock::CampaignOptions options;
   options.operations = {mine.operation};

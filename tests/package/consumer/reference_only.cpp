@@ -1,5 +1,6 @@
 // Two steps of the recurrence by the definition.
 #include <gaugeblock/reference/recurrence/sequential.h>
+
 #include <vector>
 
 int main() {
@@ -12,7 +13,8 @@ int main() {
   problem.v = contiguous_view<const float, 4>(v.data(), {1, 2, 1, 1});
   problem.gate = contiguous_view<const float, 3>(gate.data(), {1, 2, 1});
   problem.beta = contiguous_view<const float, 3>(beta.data(), {1, 2, 1});
-  gaugeblock::recurrence::sequential<double>(problem, {contiguous_view<double, 4>(y.data(), {1, 2, 1, 1}),
-                                                       contiguous_view<double, 4>(state.data(), {1, 1, 1, 1})});
+  gaugeblock::recurrence::sequential<double>(problem,
+                                             {contiguous_view<double, 4>(y.data(), {1, 2, 1, 1}),
+                                              contiguous_view<double, 4>(state.data(), {1, 1, 1, 1})});
   return y[0] == 10 && y[1] == 23 ? 0 : 1;  // S = 1, then 3·1 + 2·5·2 = 23
 }
