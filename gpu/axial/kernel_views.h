@@ -5,24 +5,10 @@
 #include <string>
 
 #include "gaugeblock/gpu/axial/kernels.h"
-#include "gaugeblock/gpu/recurrence/kernel_views.h"  // plain views, and the limits of grids and memory
+#include "gaugeblock/gpu/runtime/kernel_views.h"
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {
-
-/// Pointer and element strides of a tensor with one or two dimensions.
-template <class T>
-struct View1 {
-  T* data;
-  Index stride;
-  __host__ __device__ Index at(Index a) const { return a * stride; }
-};
-template <class T>
-struct View2 {
-  T* data;
-  Index stride[2];
-  __host__ __device__ Index at(Index a, Index b) const { return a * stride[0] + b * stride[1]; }
-};
 
 /// One pass. A sequence is (b, other): the row pass has one for each (b,h), with the W tokens along w; the
 /// column pass one for each (b,w), with the H tokens along h. Only the strides of x and y differ.

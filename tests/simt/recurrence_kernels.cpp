@@ -20,6 +20,7 @@
 
 #include "gaugeblock/gpu/recurrence/kernels.h"
 #include "gaugeblock/gpu/runtime/device_buffer.h"
+#include "tested_device.h"
 
 // What the name of a parameterised test shows.
 namespace gaugeblock::gpu {
@@ -35,46 +36,11 @@ using gaugeblock::TensorView;
 namespace gpu = gaugeblock::gpu;
 namespace simt = gaugeblock::simt;
 
-#if defined(GAUGEBLOCK_TEST_CUDA)
 const std::vector<gpu::RecurrenceKernel>& kernels() {
-  return gpu::cuda_backend::recurrence_kernels();
+  return gpu::GAUGEBLOCK_TESTED_BACKEND::recurrence_kernels();
 }
 
-/// The first GPU, or null and the reason in `why`.
-gpu::Device* open_device(std::string& why) {
-  static std::string reason;
-  static const std::unique_ptr<gpu::Device> gpu = []() -> std::unique_ptr<gpu::Device> {
-    try {
-      return gpu::open_cuda_device();
-    } catch (const gpu::NoDevice& error) {
-      reason = error.what();
-      return nullptr;
-    }
-  }();
-  why = reason;
-  return gpu.get();
-}
-#else
-const std::vector<gpu::RecurrenceKernel>& kernels() {
-  return gpu::simt_backend::recurrence_kernels();
-}
-gpu::Device* open_device(std::string&) {
-  return &gpu::simt_device();
-}
-#endif
-
-gpu::Device& device() {
-  std::string why;
-  return *open_device(why);
-}
-
-class RecurrenceKernels : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string why;
-    if (open_device(why) == nullptr) GTEST_SKIP() << "not run: " << why;
-  }
-};
+class RecurrenceKernels : public TestedDevice {};
 
 enum class Layout {
   contiguous,

@@ -15,6 +15,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "gaugeblock/verify/cases/random.h"
+
 namespace gaugeblock {
 
 class MonteCarlo {
@@ -32,12 +34,8 @@ class MonteCarlo {
 
   /// Seeds this thread's random roundings.
   static void seed(std::uint64_t seed) {
-    for (int lane = 0; lane < lanes; ++lane) {  // splitmix64: distinct, well-mixed, never zero in practice
-      std::uint64_t z = seed + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(lane + 1);
-      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-      z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-      random_state()[lane] = (z ^ (z >> 31)) | 1U;
-    }
+    for (int lane = 0; lane < lanes; ++lane)  // distinct, well mixed, never zero
+      random_state()[lane] = scramble(seed + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(lane)) | 1U;
   }
 
   /// Largest relative error of exp in this thread, in units of u = 2^-24; at least 1, the rounding itself.

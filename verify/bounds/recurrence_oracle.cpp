@@ -13,6 +13,7 @@
 #include "gaugeblock/verify/bounds/fused_float.h"
 #include "gaugeblock/verify/bounds/likely.h"
 #include "gaugeblock/verify/bounds/recurrence_forms.h"
+#include "gaugeblock/verify/cases/random.h"
 
 namespace gaugeblock {
 namespace {
@@ -70,12 +71,6 @@ RecurrenceProblem with_keys_reversed(RecurrenceProblem problem) {
   problem.k = reversed(problem.k, 3);
   if (problem.initial_state) problem.initial_state = reversed(*problem.initial_state, 2);
   return problem;
-}
-
-std::uint64_t hash_text(const std::string& text) {  // FNV-1a
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
 }
 
 class RecurrenceOracle final : public Oracle {
@@ -346,7 +341,7 @@ class RecurrenceOracle final : public Oracle {
   void compute_likely(const Arithmetic& arithmetic) {
     if (arithmetic.form == "any_form") return compute_likely_any_form(arithmetic);
     RecurrenceBuffers<MonteCarlo> buffers(view_);
-    MonteCarlo::seed(hash_text(problem_.case_text + arithmetic.form));
+    MonteCarlo::seed(fnv1a(problem_.case_text + arithmetic.form));
     run_recurrence_form(arithmetic, view_, buffers.view);
     std::vector<std::map<std::string, std::vector<double>>> plain;
     // Two orders, with and without FMA.

@@ -6,9 +6,9 @@
 #include <array>
 #include <cmath>
 #include <functional>
-#include <numeric>
 
 #include "gaugeblock/verify/cases/errors.h"
+#include "gaugeblock/verify/cases/layout.h"
 #include "gaugeblock/verify/cases/tensor.h"
 
 namespace gaugeblock {
@@ -144,28 +144,6 @@ float out_bias_value(const AxialCase& c, const Bits& random) {
 
 // ---- layouts
 
-/// Dense strides of dimensions that lie in memory in `order`, slowest first.
-std::vector<Index> strides_in_order(const std::vector<Index>& shape, const std::vector<std::size_t>& order) {
-  std::vector<Index> stride(shape.size());
-  Index step = 1;
-  for (auto dimension = order.rbegin(); dimension != order.rend(); ++dimension) {
-    stride[*dimension] = step;
-    step *= shape[*dimension];
-  }
-  return stride;
-}
-
-/// A permutation of at least two dimensions other than the identity.
-std::vector<std::size_t> drawn_order(std::size_t rank, const Bits& random) {
-  std::vector<std::size_t> order(rank);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::uint32_t permutations = 1;
-  for (std::uint32_t i = 2; i <= rank; ++i) permutations *= i;
-  for (std::uint32_t skip = 1 + below(random[0], permutations - 1); skip > 0; --skip)
-    std::next_permutation(order.begin(), order.end());
-  return order;
-}
-
 Tensor laid_out(const AxialCase& c, const std::string& tensor, const std::vector<Index>& shape) {
   const Bits random = Stream(c.seed, "layout of " + tensor).at(0);
   if (c.layout == Layout::padded) {  // rows of an odd pitch, so that their starts are aligned to nothing
@@ -174,7 +152,7 @@ Tensor laid_out(const AxialCase& c, const std::string& tensor, const std::vector
     return Tensor::strided(shape, contiguous_strides(wider, tensor), 1);
   }
   if (c.layout == Layout::permuted && shape.size() > 1)
-    return Tensor::strided(shape, strides_in_order(shape, drawn_order(shape.size(), random)));
+    return Tensor::strided(shape, strides_in_order(shape, drawn_order(shape.size(), random), tensor));
   if (c.layout == Layout::permuted) return Tensor::strided(shape, {-1});  // a vector can only run backwards
   if (c.layout == Layout::broadcast && tensor == "x") {  // tokens repeat along one or two of B, H, W
     std::vector<Index> stride = contiguous_strides(shape, tensor);

@@ -9,6 +9,7 @@
 #include <span>
 
 #include "gaugeblock/verify/cases/errors.h"
+#include "gaugeblock/verify/cases/layout.h"
 #include "gaugeblock/verify/cases/tensor.h"
 
 namespace gaugeblock {
@@ -206,19 +207,6 @@ int write_exponent(const RecurrenceCase& c) {
 
 // Layouts.
 
-/// Dense strides of dimensions that lie in memory in `order`, slowest first.
-std::vector<Index> strides_in_order(const std::vector<Index>& shape, const std::vector<std::size_t>& order,
-                                    const std::string& what) {
-  element_count(shape, what);
-  std::vector<Index> stride(shape.size());
-  Index step = 1;
-  for (auto dimension = order.rbegin(); dimension != order.rend(); ++dimension) {
-    stride[*dimension] = step;
-    step *= std::max<Index>(shape[*dimension], 1);
-  }
-  return stride;
-}
-
 /// Rows of an odd pitch longer than the extent, so that their starts are aligned to nothing.
 std::vector<Index> padded_strides(std::vector<Index> shape, Index gap, const std::string& what) {
   // `gap` is the distance of neighbours in a row: 1, or more for gate and beta, which kernels often get as
@@ -228,17 +216,6 @@ std::vector<Index> padded_strides(std::vector<Index> shape, Index gap, const std
   std::vector<Index> stride = contiguous_strides(shape, what);
   stride.back() = gap;
   return stride;
-}
-
-/// A permutation of the dimensions other than the identity.
-std::vector<std::size_t> drawn_order(std::size_t rank, const Bits& random) {
-  std::vector<std::size_t> order(rank);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::uint32_t permutations = 1;
-  for (std::uint32_t i = 2; i <= rank; ++i) permutations *= i;
-  for (std::uint32_t skip = 1 + below(random[0], permutations - 1); skip > 0; --skip)
-    std::next_permutation(order.begin(), order.end());
-  return order;
 }
 
 /// Sets the stride to 0 along dimensions drawn at random, each with probability 1/4 and at least one.

@@ -24,14 +24,6 @@ Result equal_or_broken(const std::string& what, const std::string& difference) {
   return difference.empty() ? Result::holds() : Result::broken(what + ": " + difference);
 }
 
-/// A place in [0, count) chosen by the seed; `salt` tells several choices apart.
-Index place(std::uint64_t seed, std::uint64_t salt, Index count) {
-  std::uint64_t z = seed + salt * 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-  return static_cast<Index>((z ^ (z >> 31)) % static_cast<std::uint64_t>(count));
-}
-
 /// "row" and "col", as far as these passes run.
 std::vector<std::string> passes_of(const Problem& problem) {
   std::vector<std::string> passes;

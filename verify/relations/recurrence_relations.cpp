@@ -27,14 +27,6 @@ Result equal_or_broken(const std::string& difference) {
   return difference.empty() ? Result::holds() : Result::broken(difference);
 }
 
-/// A place in [0, count) chosen by the seed; `salt` tells several choices apart.
-Index place(std::uint64_t seed, std::uint64_t salt, Index count) {
-  std::uint64_t z = seed + salt * 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-  return static_cast<Index>((z ^ (z >> 31)) % static_cast<std::uint64_t>(count));
-}
-
 /// |x| of the smallest and largest nonzero magnitude a product of inputs can take: how far from underflow and
 /// overflow.
 struct Magnitudes {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "gaugeblock/verify/cases/random.h"
 #include "gaugeblock/verify/relations/axial_relations.h"
 #include "gaugeblock/verify/relations/recurrence_relations.h"
 
@@ -34,6 +35,10 @@ Tensor gathered(const Tensor& tensor, const std::vector<Index>& shape, int dimen
 }
 
 }  // namespace
+
+Index place(std::uint64_t seed, std::uint64_t salt, Index count) {
+  return static_cast<Index>(scramble(seed + salt * 0x9e3779b97f4a7c15U) % static_cast<std::uint64_t>(count));
+}
 
 Tensor mapped(const Tensor& tensor, const std::function<float(const std::vector<Index>&, float)>& value) {
   Tensor result = Tensor::contiguous(tensor.shape);

@@ -42,6 +42,9 @@ const std::vector<Relation>& relations_of(Operation operation);
 
 // ---- tools for relations ----
 
+/// A place in [0, count) chosen by the seed; `salt` tells several choices apart.
+Index place(std::uint64_t seed, std::uint64_t salt, Index count);
+
 /// A contiguous copy of `tensor` with `value(subscripts, old value)` in each place.
 Tensor mapped(const Tensor& tensor, const std::function<float(const std::vector<Index>&, float)>& value);
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "gaugeblock/verify/cases/errors.h"
+#include "gaugeblock/verify/cases/random.h"
 #include "gaugeblock/verify/relations/relation.h"
 #include "gaugeblock/verify/verdict/checked_run.h"
 
@@ -24,12 +25,6 @@ constexpr std::size_t relations_per_case = 3;
 
 std::size_t slot(Outcome outcome) {
   return static_cast<std::size_t>(outcome);
-}
-
-std::uint64_t hash_text(const std::string& text) {  // FNV-1a
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return hash;
 }
 
 std::string describe(const Verdict& verdict) {
@@ -75,7 +70,7 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
   }
 
   const std::vector<Relation>& relations = relations_of(problem.operation);
-  const std::uint64_t seed = hash_text(problem.case_text);
+  const std::uint64_t seed = fnv1a(problem.case_text);
   const std::size_t count = effort == RelationEffort::all ? relations.size() : relations_per_case;
   for (std::size_t i = 0; i < std::min(count, relations.size()); ++i) {
     const Relation& relation = relations[(seed % relations.size() + i) % relations.size()];

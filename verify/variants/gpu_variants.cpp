@@ -9,9 +9,9 @@
 namespace gaugeblock {
 namespace {
 
-/// Relative error of CUDA's expf in units of u = 2^-24: 2.5578 at worst over every float in [-104, 0] whose result is
-/// normal (tests/bench/measure_exp.cu; H200, driver 580.159, nvcc 13.0 with -fmad=false). CUDA documents 2 ulp, which
-/// is within 5 u.
+/// Relative error of CUDA's expf in units of u = 2^-24: 2.5578 at worst over every float in [-104, 0] whose
+/// result is normal (tests/bench/measure_exp.cu; H200, driver 580.159, nvcc 13.0 with -fmad=false). CUDA
+/// documents 2 ulp, which is within 5 u.
 constexpr double cuda_exp_error = 2.6;
 
 using Launch = std::function<void(const DeviceTensors&, gpu::LaunchContext&)>;
@@ -54,6 +54,9 @@ Variant recurrence_variant(const gpu::RecurrenceKernel& kernel, const std::strin
   variant.summary = kernel.summary;
   variant.claim = "recurrence." + (kernel.chunk > 0 ? std::string("chunked") : kernel.form);
   variant.arithmetic = {.form = kernel.form, .chunk = kernel.chunk};
+  // A thread or warp computes a column by itself, step after step: neither other columns nor the end of the
+  // sequence reach its bits. The state alone carries the past only where the form is the definition's.
+  variant.promises = {.prefix = true, .split = kernel.form == "sequential", .columns = true};
   variant.declines = [&kernel](const Problem& problem) {
     // Sizes, strides and alignment are the same on the host, so the kernel can be asked before anything is
     // copied.
