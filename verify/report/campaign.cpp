@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 #include <mutex>
-#include <set>
 #include <thread>
 
 #include "gaugeblock/verify/cases/errors.h"
@@ -19,7 +18,6 @@
 namespace gaugeblock {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 // A few relations a case: over a campaign every relation meets every family many times.
 constexpr std::size_t relations_per_case = 3;
 
@@ -41,9 +39,9 @@ void fail(CaseVerdict& result, Outcome outcome, std::string reason, std::string 
   result.message = std::move(message);
 }
 
-/// The run, its properties, its bounds and its relations. `outputs` receives the outputs of a passing run.
+/// The run, its properties, its bounds and its relations.
 CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle& oracle,
-                          RelationEffort effort, std::optional<Outputs>& outputs) {
+                          RelationEffort effort) {
   CaseVerdict result;
   if (const std::optional<std::string> reason = variant.declines(problem)) {
     fail(result, Outcome::unsupported, *reason, *reason);
@@ -90,44 +88,7 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
       return result;
     }
   }
-  outputs = std::move(run.outputs);
   return result;
-}
-
-// Two correct results lie within the sum of their bounds: |a - b| <= bound_a + bound_b, whatever the truth
-// is. So the intervals [a - bound, a + bound] of all variants have a point in common, element by element.
-void check_agreement(const std::vector<const Variant*>& variants, Oracle& oracle,
-                     const std::vector<std::optional<Outputs>>& outputs, std::vector<CaseVerdict>& results) {
-  std::set<std::string> names;
-  for (const std::optional<Outputs>& some : outputs)
-    if (some)
-      for (const auto& [name, tensor] : *some) names.insert(name);
-  for (const std::string& name : names) {
-    std::vector<double> highest_low;
-    std::vector<double> lowest_high;
-    std::vector<std::size_t> low_by;
-    for (std::size_t i = 0; i < variants.size(); ++i) {
-      if (!outputs[i] || !outputs[i]->contains(name)) continue;
-      const std::vector<float> actual = outputs[i]->at(name).values();
-      const std::vector<double>& bound = oracle.proved(name, variants[i]->arithmetic);
-      highest_low.resize(actual.size(), -infinity);
-      lowest_high.resize(actual.size(), infinity);
-      low_by.resize(actual.size(), i);
-      for (std::size_t e = 0; e < actual.size(); ++e) {
-        if (!(bound[e] < infinity)) continue;
-        if (double(actual[e]) - bound[e] > highest_low[e]) {
-          highest_low[e] = double(actual[e]) - bound[e];
-          low_by[e] = i;
-        }
-        lowest_high[e] = std::min(lowest_high[e], double(actual[e]) + bound[e]);
-        if (highest_low[e] <= lowest_high[e]) continue;
-        fail(results[i], Outcome::fail, "disagreement",
-             fmt::format("{} element {}: {} and {} differ by more than both bounds allow", name, e,
-                         variants[i]->name, variants[low_by[e]]->name));
-        return;
-      }
-    }
-  }
 }
 
 }  // namespace
@@ -160,10 +121,8 @@ std::vector<CaseVerdict> check_case(const std::vector<const Variant*>& variants,
   try {
     const Problem problem = make_problem(c);
     const std::unique_ptr<Oracle> oracle = make_oracle(problem);
-    std::vector<std::optional<Outputs>> outputs(variants.size());
     for (std::size_t i = 0; i < variants.size(); ++i)
-      results[i] = check_variant(*variants[i], problem, *oracle, effort, outputs[i]);
-    check_agreement(variants, *oracle, outputs, results);
+      results[i] = check_variant(*variants[i], problem, *oracle, effort);
   } catch (const InputError&) {
     throw;  // the case itself is not possible: the caller gave it
   } catch (const std::exception& failure) {

@@ -27,8 +27,9 @@ struct CaseVerdict {
   std::string message;  ///< in words, for whatever is not a pass
 };
 
-/// Runs the variants on one case and judges each: its bounds, the run properties, the relations, and all
-/// variants against each other. One entry per variant, in the same order.
+/// Runs the variants on one case and judges each: its bounds, the run properties, the relations. Variants
+/// that pass agree with each other within the sum of their bounds, because each lies within its own of the
+/// same true value. One entry per variant, in the same order.
 std::vector<CaseVerdict> check_case(const std::vector<const Variant*>& variants, const Case& c,
                                     RelationEffort effort);
 
