@@ -1,7 +1,8 @@
 // Measures the error of CUDA's expf (and __expf) against e^x in float64, at every float in [-104, 0].
 //
-// Prints, for each: the largest relative error in units of u = 2^-24 where e^x is a normal float32 number, and the largest
-// absolute error in units of 2^-149 below that. Build: nvcc -O3 -fmad=false -arch=sm_90 measure_exp.cu
+// Prints, for each: the largest relative error in units of u = 2^-24 where e^x is a normal float32 number,
+// and the largest absolute error in units of 2^-149 below that. Build: nvcc -O3 -fmad=false -arch=sm_90
+// measure_exp.cu
 #include <cstdio>
 #include <cstring>
 
@@ -40,9 +41,11 @@ int main() {
     if (!succeeded(cudaMemset(worst, 0, 2 * sizeof(unsigned)))) return 3;
     measure<<<132 * 16, 256>>>(last, worst, worst + 1, fast);
     float result[2];
-    if (!succeeded(cudaGetLastError()) || !succeeded(cudaMemcpy(result, worst, sizeof result, cudaMemcpyDeviceToHost)))
+    if (!succeeded(cudaGetLastError()) ||
+        !succeeded(cudaMemcpy(result, worst, sizeof result, cudaMemcpyDeviceToHost)))
       return 3;
-    std::printf("%-7s %.6f u where e^x >= 2^-126, %.6f · 2^-149 below\n", fast ? "__expf" : "expf", result[0], result[1]);
+    std::printf("%-7s %.6f u where e^x >= 2^-126, %.6f · 2^-149 below\n", fast ? "__expf" : "expf", result[0],
+                result[1]);
   }
   cudaFree(worst);
 }
