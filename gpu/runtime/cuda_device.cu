@@ -31,7 +31,15 @@ __global__ void fill_words(std::uint32_t* to, std::uint32_t word, std::size_t wo
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int number) : number_(number) { check(cudaSetDevice(number), "cudaSetDevice"); }
+  explicit CudaDevice(int number) : number_(number) {
+    check(cudaSetDevice(number), "cudaSetDevice");
+    // A campaign allocates thousands of small buffers a second: what is freed stays with the driver's pool.
+    cudaMemPool_t pool{};
+    check(cudaDeviceGetDefaultMemPool(&pool, number), "cudaDeviceGetDefaultMemPool");
+    std::uint64_t keep_bytes = std::uint64_t{1} << 30;
+    check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep_bytes),
+          "cudaMemPoolSetAttribute");
+  }
 
   const char* backend() const override { return "cuda"; }
 
@@ -52,12 +60,12 @@ class CudaDevice final : public Device {
   }
 
   void* allocate(const std::string& name, std::size_t bytes, std::size_t, std::size_t) override {
-    void* memory = nullptr;  // cudaMalloc aligns to 256 bytes
-    check(cudaMalloc(&memory, bytes),
+    void* memory = nullptr;  // aligned to 256 bytes
+    check(cudaMallocAsync(&memory, bytes, nullptr),
           "no memory for buffer '" + name + "' of " + std::to_string(bytes) + " bytes");
     return memory;
   }
-  void release(void* memory) noexcept override { cudaFree(memory); }
+  void release(void* memory) noexcept override { cudaFreeAsync(memory, nullptr); }
   void upload(void* to, const void* from, std::size_t bytes) override {
     check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "upload");
   }
@@ -70,7 +78,6 @@ class CudaDevice final : public Device {
     fill_words<<<static_cast<unsigned>(blocks < 4096 ? blocks : 4096), 256>>>(static_cast<std::uint32_t*>(to),
                                                                               word, words);
     check(cudaGetLastError(), "fill");
-    check(cudaDeviceSynchronize(), "fill");
   }
   void synchronize() override { check(cudaDeviceSynchronize(), "synchronize"); }
 

@@ -77,19 +77,21 @@ void DeviceBuffer::fill_marked() {
   if (count_ > 0) device_->fill(data_, marked_nan_bits, static_cast<std::size_t>(count_));
 }
 
+std::optional<std::string> DeviceBuffer::guard_damage(std::vector<float>& payload) const {
+  std::vector<float> all(static_cast<std::size_t>(before_ + count_ + after_));
+  device_->download(all.data(), whole_, 4 * all.size());
+  payload.assign(all.begin() + before_, all.begin() + before_ + count_);
+  for (std::int64_t i = -before_; i < count_ + after_; ++i)
+    if ((i < 0 || i >= count_) &&
+        std::bit_cast<std::uint32_t>(all[static_cast<std::size_t>(before_ + i)]) != marked_nan_bits)
+      return "the guard band of '" + name_ + "' was overwritten at element " + std::to_string(i) + " of " +
+             std::to_string(count_);
+  return std::nullopt;
+}
+
 std::optional<std::string> DeviceBuffer::guard_damage() const {
-  std::vector<float> band(static_cast<std::size_t>(before_ > after_ ? before_ : after_));
-  const auto check = [&](const float* begin, std::int64_t words,
-                         std::int64_t position) -> std::optional<std::string> {
-    device_->download(band.data(), begin, 4 * static_cast<std::size_t>(words));
-    for (std::int64_t i = 0; i < words; ++i)
-      if (std::bit_cast<std::uint32_t>(band[static_cast<std::size_t>(i)]) != marked_nan_bits)
-        return "the guard band of '" + name_ + "' was overwritten at element " +
-               std::to_string(position + i) + " of " + std::to_string(count_);
-    return std::nullopt;
-  };
-  if (auto damage = check(whole_, before_, -before_)) return damage;
-  return check(data_ + count_, after_, count_);
+  std::vector<float> payload;
+  return guard_damage(payload);
 }
 
 }  // namespace gaugeblock::gpu

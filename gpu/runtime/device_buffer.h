@@ -42,6 +42,8 @@ class DeviceBuffer {
 
   /// Which guard word was overwritten, in one sentence; nothing when both bands are intact.
   std::optional<std::string> guard_damage() const;
+  /// The same, and the payload with the same copy.
+  std::optional<std::string> guard_damage(std::vector<float>& payload) const;
 
  private:
   void free() noexcept;

@@ -89,4 +89,22 @@ Case campaign_case(Operation operation, std::uint64_t seed, std::uint64_t index,
   return opened ? *opened : draw_case(operation, draw, largest_work);
 }
 
+std::vector<Case> large_cases(Operation operation) {
+  const auto parsed = [](std::initializer_list<const char*> texts) {
+    std::vector<Case> cases;
+    for (const char* text : texts) cases.push_back(parse_case(text));
+    return cases;
+  };
+  if (operation == Operation::recurrence)
+    return parsed({"recurrence:B=1,T=4096,H=1,K=128,V=128,gate=near_one,seed=1",
+                   "recurrence:B=65536,T=1,H=1,K=1,V=1,gate=uniform,seed=2",
+                   "recurrence:B=256,T=9,H=256,K=4,V=4,gate=uniform,beta=normal,state=writes,seed=3",
+                   "recurrence:B=1,T=2048,H=2,K=100,V=60,gate=log_uniform,beta=normal,state=writes,layout="
+                   "padded,seed=4",
+                   "recurrence:B=1,T=16384,H=1,K=8,V=8,gate=near_one,beta=uniform,seed=5"});
+  return parsed({"axial:B=1,H=1,W=256,D=256,heads=8,seed=1", "axial:B=1,H=256,W=1,D=256,heads=2,seed=2",
+                 "axial:B=65536,H=1,W=2,D=8,heads=2,seed=3", "axial:B=65,H=32,W=32,D=8,heads=2,seed=4",
+                 "axial:B=1,H=64,W=48,D=64,heads=4,seed=5"});
+}
+
 }  // namespace gaugeblock

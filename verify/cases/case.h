@@ -55,4 +55,7 @@ inline constexpr double largest_campaign_work = 1.5e6;
 Case campaign_case(Operation operation, std::uint64_t seed, std::uint64_t index,
                    double largest_work = largest_campaign_work);
 
+/// Cases far beyond a campaign's work, each at the edge of some extent: for a GPU.
+std::vector<Case> large_cases(Operation operation);
+
 }  // namespace gaugeblock

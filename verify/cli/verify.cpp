@@ -9,9 +9,9 @@
 
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cli/commands.h"
+#include "gaugeblock/verify/report/isolated.h"
 #include "gaugeblock/verify/report/json.h"
 #include "gaugeblock/verify/report/table.h"
-#include "gaugeblock/verify/variants/device_run.h"
 
 namespace gaugeblock {
 namespace {
@@ -72,21 +72,22 @@ int run_verify(const VerifyOptions& options) {
                        [backend](const Variant& v) { return v.backend == backend; });
   };
   if (has("cuda")) {
-    try {
-      cuda_device();
-      campaign.jobs = 1;  // one process, one GPU
-    } catch (const DeviceFailure& reason) {
-      if (options.backend != "all") throw;
-      fmt::print(stderr, "not run: {}\n", reason.what());
+    if (const std::optional<std::string> reason = cuda_refusal()) {
+      if (options.backend != "all") throw DeviceFailure(*reason);
+      fmt::print(stderr, "not run: {}\n", *reason);
       std::erase_if(variants, [](const Variant& v) { return v.backend == "cuda"; });
     }
   }
+  campaign.isolated = has("cuda");
   // The interpreter is a thousand times slower than what it interprets.
   if (has("simt")) campaign.largest_work = largest_interpreted_work;
   for (const Operation each : {Operation::recurrence, Operation::axial})
     if (std::any_of(variants.begin(), variants.end(),
                     [each](const Variant& v) { return v.operation == each; }))
       campaign.operations.push_back(each);
+  if (options.backend == "cuda")  // a GPU can be asked for sizes that nothing else here is fast enough for
+    for (const Operation each : campaign.operations)
+      for (const Case& c : large_cases(each)) campaign.large.push_back(c);
   campaign.seed = options.seed;
   if (options.cases) campaign.cases = *options.cases;
   campaign.seconds = options.seconds;

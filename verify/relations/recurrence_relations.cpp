@@ -413,6 +413,25 @@ Result empty_sequence(const RelationInput& in) {
   return equal_or_broken(first_unequal("final_state", outputs.at("final_state"), wanted));
 }
 
+// The same source on the interpreter gives the same bits.
+Result interpreted_bits(const RelationInput& in) {
+  if (!in.variant.promises.interpreted) return Result::not_applicable("not promised");
+  const Sizes sizes = sizes_of(in.problem);
+  constexpr Index largest_interpreted_steps = 4096;  // the interpreter is slow
+  if (sizes.B * sizes.T * sizes.H * sizes.K * sizes.V > largest_interpreted_steps)
+    return Result::not_applicable("too large to interpret");
+  const auto twin = std::find_if(all_variants().begin(), all_variants().end(), [&in](const Variant& other) {
+    return other.operation == in.variant.operation && other.name == in.variant.name &&
+           other.backend == "simt";
+  });
+  if (twin == all_variants().end()) return Result::not_applicable("the interpreter has no such variant");
+  const Outputs interpreted = run_on(*twin, in.problem);
+  for (const auto& [name, tensor] : in.outputs)
+    if (const std::string difference = first_unequal(name, tensor, interpreted.at(name)); !difference.empty())
+      return Result::broken("interpreted: " + difference);
+  return Result::holds();
+}
+
 }  // namespace
 
 std::vector<Relation> recurrence_relations() {
@@ -436,6 +455,7 @@ std::vector<Relation> recurrence_relations() {
       relation("gate_one_sums", "gate = 1: the state is the plain sum of the writes", gate_one_sums),
       relation("gate_zero_restarts", "gate_t = 0: a run that starts at t", gate_zero_restarts),
       relation("non_finite", "a non-finite input reaches what depends on it and nothing else", non_finite),
+      relation("interpreted_bits", "the interpreter gives the same bits, where promised", interpreted_bits),
       relation("empty_sequence", "T = 0: the final state is the initial state", empty_sequence),
   };
 }

@@ -13,6 +13,7 @@
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cases/random.h"
 #include "gaugeblock/verify/relations/relation.h"
+#include "gaugeblock/verify/report/isolated.h"
 #include "gaugeblock/verify/verdict/checked_run.h"
 
 namespace gaugeblock {
@@ -21,8 +22,15 @@ namespace {
 // A few relations a case: over a campaign every relation meets every family many times.
 constexpr std::size_t relations_per_case = 3;
 
+// A large case takes as long as hundreds of others.
+constexpr std::uint64_t cases_per_large_case = 1000;
+
 std::size_t slot(Outcome outcome) {
   return static_cast<std::size_t>(outcome);
+}
+
+bool is_failure(Outcome outcome) {
+  return outcome == Outcome::fail || outcome == Outcome::suspect || outcome == Outcome::error;
 }
 
 std::string describe(const Verdict& verdict) {
@@ -115,27 +123,42 @@ std::string repeat_command(const Variant& variant, const std::string& case_text)
                      name(variant.operation), variant.backend, variant.name, case_text);
 }
 
-std::vector<CaseVerdict> check_case(const std::vector<const Variant*>& variants, const Case& c,
-                                    RelationEffort effort) {
-  std::vector<CaseVerdict> results(variants.size());
+void check_case(const std::vector<const Variant*>& variants, const Case& c, RelationEffort effort,
+                const std::function<void(std::size_t, const CaseVerdict&)>& take) {
+  std::size_t taken = 0;
   try {
     const Problem problem = make_problem(c);
     const std::unique_ptr<Oracle> oracle = make_oracle(problem);
-    for (std::size_t i = 0; i < variants.size(); ++i)
-      results[i] = check_variant(*variants[i], problem, *oracle, effort);
+    for (const Variant* variant : variants) {
+      const CaseVerdict result = check_variant(*variant, problem, *oracle, effort);
+      take(taken++, result);
+    }
   } catch (const InputError&) {
     throw;  // the case itself is not possible: the caller gave it
   } catch (const std::exception& failure) {
-    for (CaseVerdict& result : results) fail(result, Outcome::error, "error", failure.what());
+    CaseVerdict result;
+    fail(result, Outcome::error, "error", failure.what());
+    while (taken < variants.size()) take(taken++, result);
   }
+}
+
+std::vector<CaseVerdict> check_case(const std::vector<const Variant*>& variants, const Case& c,
+                                    RelationEffort effort) {
+  std::vector<CaseVerdict> results(variants.size());
+  check_case(variants, c, effort, [&](std::size_t i, const CaseVerdict& result) { results[i] = result; });
   return results;
 }
 
 Case shrink(const Variant& variant, const Case& c) {
-  const auto is_wrong = [&variant](const Case& candidate) {
+  return shrink(variant, c, [](const auto& variants, const Case& candidate, RelationEffort effort) {
+    return check_case(variants, candidate, effort);
+  });
+}
+
+Case shrink(const Variant& variant, const Case& c, const CheckCase& check) {
+  const auto is_wrong = [&](const Case& candidate) {
     try {
-      const Outcome outcome = check_case({&variant}, candidate, RelationEffort::all).front().verdict.outcome;
-      return outcome == Outcome::fail || outcome == Outcome::suspect || outcome == Outcome::error;
+      return is_failure(check({&variant}, candidate, RelationEffort::all).front().verdict.outcome);
     } catch (const InputError&) {
       return false;
     }
@@ -182,20 +205,34 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
   std::exception_ptr thrown;
   std::atomic<std::uint64_t> next{0};
 
-  const auto work = [&] {
+  // The first thing: a process with several threads is no good parent.
+  std::vector<IsolatedChecker> isolated;
+  const unsigned jobs = std::max(1U, options.jobs);
+  isolated.reserve(jobs);
+  for (unsigned job = 0; options.isolated && job < jobs; ++job) isolated.emplace_back(variants);
+  const auto checker = [&isolated](unsigned job) -> CheckCase {
+    return [&isolated, job](const auto& chosen, const Case& c, RelationEffort effort) {
+      return isolated.empty() ? check_case(chosen, c, effort) : isolated[job].check(chosen, c, effort);
+    };
+  };
+  const auto numbered_case = [&options](std::uint64_t index) {
+    if (!options.given.empty()) return options.given[index];
+    if (!options.large.empty() && index % cases_per_large_case == cases_per_large_case - 1)
+      return options.large[index / cases_per_large_case % options.large.size()];
+    return campaign_case(options.operations[index % options.operations.size()], options.seed,
+                         index / options.operations.size(), options.largest_work);
+  };
+
+  const auto work = [&](unsigned job) {
+    const CheckCase check = checker(job);
     try {
       while (true) {
         const std::uint64_t index = next.fetch_add(1);
         const bool out_of_time =
             options.given.empty() && options.seconds && seconds_since_start() > *options.seconds;
         if (out_of_time || ((options.given.size() > 0 || !options.seconds) && index >= total)) return;
-        const Operation operation = options.given.empty()
-                                        ? options.operations[index % options.operations.size()]
-                                        : operation_of(options.given[index]);
-        const Case c = options.given.empty()
-                           ? campaign_case(operation, options.seed, index / options.operations.size(),
-                                           options.largest_work)
-                           : options.given[index];
+        const Case c = numbered_case(index);
+        const Operation operation = operation_of(c);
         std::vector<const Variant*> chosen;
         std::vector<std::size_t> position;
         for (std::size_t i = 0; i < variants.size(); ++i)
@@ -204,7 +241,7 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
             position.push_back(i);
           }
         const std::vector<CaseVerdict> results =
-            check_case(chosen, c, options.given.empty() ? RelationEffort::some : RelationEffort::all);
+            check(chosen, c, options.given.empty() ? RelationEffort::some : RelationEffort::all);
 
         const std::lock_guard lock(mutex);
         ++report.cases;
@@ -225,9 +262,7 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
             summary.worst_case = print_case(c);
             worst_index[v] = index;
           }
-          const bool is_wrong = verdict.outcome == Outcome::fail || verdict.outcome == Outcome::suspect ||
-                                verdict.outcome == Outcome::error;
-          if (is_wrong && (!first_failure[v] || index < first_failure[v]->index))
+          if (is_failure(verdict.outcome) && (!first_failure[v] || index < first_failure[v]->index))
             first_failure[v] = Found{index, c};
         }
         if (options.progress) options.progress(report.cases, options.seconds ? 0 : total);
@@ -239,19 +274,20 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
     }
   };
   std::vector<std::thread> threads;
-  for (unsigned job = 1; job < std::max(1U, options.jobs); ++job) threads.emplace_back(work);
-  work();
+  for (unsigned job = 1; job < jobs; ++job) threads.emplace_back(work, job);
+  work(0);
   for (std::thread& thread : threads) thread.join();
   if (thrown) std::rethrow_exception(thrown);
 
+  const CheckCase check = checker(0);
   for (std::size_t v = 0; v < variants.size(); ++v) {
     if (!first_failure[v]) continue;
-    const Case simplest = shrink(variants[v], first_failure[v]->c);
+    const Case simplest = shrink(variants[v], first_failure[v]->c, check);
     Failure failure;
     failure.variant = variants[v].name;
     failure.backend = variants[v].backend;
     failure.operation = variants[v].operation;
-    failure.result = check_case({&variants[v]}, simplest, RelationEffort::all).front();
+    failure.result = check({&variants[v]}, simplest, RelationEffort::all).front();
     failure.found_in = print_case(first_failure[v]->c);
     failure.simplest = print_case(simplest);
     failure.command = repeat_command(variants[v], failure.simplest);

@@ -33,6 +33,10 @@ struct CaseVerdict {
 std::vector<CaseVerdict> check_case(const std::vector<const Variant*>& variants, const Case& c,
                                     RelationEffort effort);
 
+/// The same; each verdict is handed over as soon as it stands, with its position in `variants`.
+void check_case(const std::vector<const Variant*>& variants, const Case& c, RelationEffort effort,
+                const std::function<void(std::size_t, const CaseVerdict&)>& take);
+
 struct CampaignOptions {
   std::vector<Operation> operations;  ///< cases alternate between them
   std::uint64_t seed = 1;
@@ -40,7 +44,11 @@ struct CampaignOptions {
   std::optional<double> seconds;  ///< as many cases as start within this time
   std::vector<Case> given;        ///< these cases instead of generated ones, with every relation
   double largest_work = largest_campaign_work;  ///< of a generated case, see work()
+  std::vector<Case> large;                      ///< strewn among the generated cases, one in a thousand
   unsigned jobs = 1;
+  /// Each job judges in a child process, so that a variant that crashes, hangs or breaks its device costs one
+  /// verdict and not the campaign. Variants on a GPU need it; the caller must not have opened the device.
+  bool isolated = false;
   std::function<void(std::uint64_t done, std::uint64_t of)> progress;  ///< called now and then; may be empty
 };
 
@@ -81,9 +89,13 @@ struct CampaignReport {
 
 CampaignReport run_campaign(const std::vector<Variant>& variants, const CampaignOptions& options);
 
+using CheckCase =
+    std::function<std::vector<CaseVerdict>(const std::vector<const Variant*>&, const Case&, RelationEffort)>;
+
 /// The simplest case, reached from `c` by steps of simpler(), on which the variant still does not pass.
 /// Precondition: it does not pass on `c`.
 Case shrink(const Variant& variant, const Case& c);
+Case shrink(const Variant& variant, const Case& c, const CheckCase& check);
 
 /// The command that repeats a variant's verdict on a case.
 std::string repeat_command(const Variant& variant, const std::string& case_text);

@@ -38,16 +38,15 @@ void DeviceTensors::place(gpu::Device& device, const std::string& name, const Te
 }
 
 void DeviceTensors::finish(Outputs& outputs) const {
+  std::vector<float> now;
   for (const auto& [name, placed] : placed_) {
-    if (const std::optional<std::string> damage = placed.buffer.guard_damage())
+    if (const std::optional<std::string> damage = placed.buffer.guard_damage(now))
       throw RunPropertyBroken(fmt::format("{}: {}", name, *damage));
-    if (placed.buffer.count() == 0) continue;
     const auto output = outputs.find(name);
     if (output != outputs.end()) {
-      placed.buffer.download(output->second.buffer.data() + placed.first, placed.buffer.count());
+      std::copy(now.begin(), now.end(), output->second.buffer.begin() + placed.first);
       continue;
     }
-    const std::vector<float> now = placed.buffer.download();
     const Tensor& before = problem_.input(name);
     for (Index e = 0; e < placed.buffer.count(); ++e)
       if (!same_bits(now[e], before.buffer[placed.first + e]))
@@ -85,6 +84,16 @@ gpu::Device& cuda_device() {
     }
   }();
   return *device;
+}
+
+bool device_is_lost(const std::string& backend) {
+  if (backend != "cuda") return false;
+  try {
+    cuda_device().synchronize();
+    return false;
+  } catch (const std::exception&) {
+    return true;
+  }
 }
 
 }  // namespace gaugeblock

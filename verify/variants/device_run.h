@@ -58,4 +58,7 @@ void run_on_device(gpu::Device& device, const simt::Options& options, const Prob
 /// The GPU this process uses, opened once. Throws DeviceFailure, with one line, when there is none.
 gpu::Device& cuda_device();
 
+/// Whether an error has left the device of this backend unusable for the rest of the process.
+bool device_is_lost(const std::string& backend);
+
 }  // namespace gaugeblock

@@ -57,6 +57,8 @@ Variant recurrence_variant(const gpu::RecurrenceKernel& kernel, const std::strin
   // A thread or warp computes a column by itself, step after step: neither other columns nor the end of the
   // sequence reach its bits. The state alone carries the past only where the form is the definition's.
   variant.promises = {.prefix = true, .split = kernel.form == "sequential", .columns = true};
+  // Sums, products and quotients only, each rounded by itself on either side.
+  variant.promises.interpreted = backend == "cuda";
   variant.declines = [&kernel](const Problem& problem) {
     // Sizes, strides and alignment are the same on the host, so the kernel can be asked before anything is
     // copied.

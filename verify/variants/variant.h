@@ -43,6 +43,7 @@ struct Promises {
   bool prefix = false;       ///< outputs up to t have the same bits when the sequence is cut after t
   bool split = false;        ///< splitting the sequence and carrying the state gives the same bits
   bool columns = false;      ///< a column of v gives the same bits wherever it stands
+  bool interpreted = false;  ///< the interpreter computes the same bits from the same source
   bool masks_reset = false;  ///< a gate of exactly 0 hides a non-finite past instead of keeping it
 };
 
