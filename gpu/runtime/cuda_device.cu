@@ -160,4 +160,49 @@ CudaStream::~CudaStream() {
   cudaStreamDestroy(static_cast<cudaStream_t>(stream_));
 }
 
+struct CudaGraph::Handles {
+  cudaStream_t stream{};
+  cudaGraph_t graph{};
+  cudaGraphExec_t replayed{};
+  cudaEvent_t begin{}, end{};
+  ~Handles() {
+    if (end) cudaEventDestroy(end);
+    if (begin) cudaEventDestroy(begin);
+    if (replayed) cudaGraphExecDestroy(replayed);
+    if (graph) cudaGraphDestroy(graph);
+    if (stream) cudaStreamDestroy(stream);
+  }
+};
+
+CudaGraph::CudaGraph(const std::function<void(void* stream)>& enqueue)
+    : handles_(std::make_unique<Handles>()) {
+  Handles& h = *handles_;
+  check(cudaStreamCreate(&h.stream), "cudaStreamCreate");
+  check(cudaEventCreate(&h.begin), "cudaEventCreate");
+  check(cudaEventCreate(&h.end), "cudaEventCreate");
+  check(cudaStreamBeginCapture(h.stream, cudaStreamCaptureModeThreadLocal), "capture");
+  try {
+    enqueue(h.stream);
+  } catch (...) {
+    cudaStreamEndCapture(h.stream, &h.graph);
+    cudaGetLastError();  // the capture's failure, which is about to be reported, must not meet the next call
+    throw;
+  }
+  check(cudaStreamEndCapture(h.stream, &h.graph), "capture");
+  check(cudaGraphInstantiate(&h.replayed, h.graph, 0), "cudaGraphInstantiate");
+}
+
+CudaGraph::~CudaGraph() = default;
+
+double CudaGraph::replay_us() {
+  Handles& h = *handles_;
+  check(cudaEventRecord(h.begin, h.stream), "cudaEventRecord");
+  check(cudaGraphLaunch(h.replayed, h.stream), "cudaGraphLaunch");
+  check(cudaEventRecord(h.end, h.stream), "cudaEventRecord");
+  check(cudaEventSynchronize(h.end), "replay");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, h.begin, h.end), "cudaEventElapsedTime");
+  return 1e3 * milliseconds;
+}
+
 }  // namespace gaugeblock::gpu

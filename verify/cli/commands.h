@@ -60,4 +60,13 @@ struct GoldenOptions {
 };
 int run_golden(const GoldenOptions& options);
 
+struct BenchOptions {
+  std::string op;  ///< both operations when empty
+  std::string variant = "*";
+  std::string backend = "cpu";
+  std::vector<std::string> given;  ///< case texts instead of the quoted sizes
+  bool json = false;
+};
+int run_bench(const BenchOptions& options);
+
 }  // namespace gaugeblock

@@ -86,6 +86,15 @@ int main(int argc, char** argv) {
   app->add_option("--check", golden.check, "folder to check");
   app->callback([&] { command = [&] { return run_golden(golden); }; });
 
+  BenchOptions bench;
+  app = program.add_subcommand("bench", "Time variants, as ratios to the fastest in the same run.");
+  app->add_option("--op", bench.op, "recurrence or axial; both when left out");
+  app->add_option("--variant", bench.variant, "name or shell pattern");
+  app->add_option("--backend", bench.backend, "cpu or cuda");
+  app->add_option("--case", bench.given, "time this case instead of the quoted sizes");
+  app->add_flag("--json", bench.json, "JSON on stdout instead of the table");
+  app->callback([&] { command = [&] { return run_bench(bench); }; });
+
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

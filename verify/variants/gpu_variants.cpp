@@ -30,6 +30,21 @@ void set_run(Variant& variant, const Launch& launch) {
     variant.run = [launch](const Problem& problem, Outputs& outputs) {
       run_on_device(cuda_device(), {}, problem, outputs, launch);
     };
+    variant.prepare = [launch](const Problem& problem) {
+      struct Placed {
+        explicit Placed(const Problem& from)
+            : problem(from), outputs(make_outputs(from)), tensors(cuda_device(), problem, outputs) {}
+        Problem problem;
+        Outputs outputs;
+        DeviceTensors tensors;
+      };
+      return [launch, placed = std::make_shared<Placed>(problem)](void* stream) {
+        gpu::LaunchContext context(cuda_device());
+        context.stream = stream;
+        context.wait = false;
+        launch(placed->tensors, context);
+      };
+    };
   }
 }
 

@@ -63,6 +63,9 @@ struct Variant {
   /// The same computation under other conditions that must not change a bit (other schedules of the
   /// interpreter); plain repetition when empty.
   std::vector<std::function<void(const Problem&, Outputs&)>> run_again;
+  /// cuda only, for timing: places the problem on the device, and returns what launches the computation on a
+  /// cudaStream_t without waiting for it.
+  std::function<std::function<void(void* stream)>(const Problem&)> prepare;
 };
 
 /// Every variant of this build: by operation, then backend, in the order of the story they tell.
