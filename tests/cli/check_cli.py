@@ -35,7 +35,11 @@ refused(["frobnicate"])
 refused(["verify", "--op", "attention"], "attention", "recurrence")
 refused(["verify", "--variant", "no_such_variant"], "no_such_variant", "gaugeblock list")
 refused(["verify", "--backend", "tpu"], "tpu", "simt")
-refused(["verify", "--backend", "cuda", "--cases", "1"], "backend cuda", code=3)  # CI has no GPU
+if run("verify", "--backend", "cuda", "--cases", "1").returncode != 0:  # no GPU here
+    refused(["verify", "--backend", "cuda", "--cases", "1"], "backend cuda", code=3)
+    refused(["bench", "--backend", "cuda"], "backend cuda", code=3)
+refused(["bench", "--backend", "simt"], "--backend", "simt", "cpu", "cuda")
+refused(["bench", "--case", "recurrence:gaet=one"], "gaet", "gate")
 refused(["verify", "--cases", "many"], "many")
 refused(["verify", "--cases", "-1"])
 refused(["verify", "--cases", "1", "--time", "1"], "--cases", "--time")
@@ -91,6 +95,16 @@ for entry in listed:
     expect(entry["claim_status"] in ("proved", "tested", "assumed"), f"claim_status of {entry['name']}")
 expect({"sequential", "materialized", "masked_attention", "prefix_product", "prefix_product_segmented", "chunked", "scan"}
        <= {entry["name"] for entry in listed if entry["op"] == "recurrence"}, "the forms of the recurrence")
+
+# Times as ratios in one run; what declines is listed with its reason.
+case = "recurrence:T=3,K=2,V=2,gate=const:0,seed=1"
+done = run("bench", "--op", "recurrence", "--variant", "*[ex]*", "--case", case, "--json")
+expect(done.returncode == 0 and done.stderr == "", f"bench: exit {done.returncode}, {done.stderr!r}")
+rows = {row["name"]: row for row in json.loads(done.stdout)["benchmarks"]}
+expect(rows["prefix_product"].get("not_run", "").startswith("declined") and "median_us" not in rows["prefix_product"],
+       f"bench of a declined case: {rows['prefix_product']}")
+expect(rows["sequential"]["median_us"] > 0 and min(row["ratio"] for row in rows.values() if "ratio" in row) == 1,
+       f"bench: {rows}")
 
 # A case every variant declines: nothing to judge.
 done = run("verify", "--variant", "prefix_product", "--case", "recurrence:T=3,gate=const:0,seed=1")
