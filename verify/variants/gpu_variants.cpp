@@ -1,5 +1,7 @@
 #include "gaugeblock/verify/variants/gpu_variants.h"
 
+#include <stdexcept>
+
 #include "gaugeblock/gpu/axial/kernels.h"
 #include "gaugeblock/gpu/recurrence/kernels.h"
 #include "gaugeblock/reference/recurrence/prefix_range.h"
@@ -14,10 +16,8 @@ namespace {
 /// documents 2 ulp, which is within 5 u.
 constexpr double cuda_exp_error = 2.6;
 
-using Launch = std::function<void(const DeviceTensors&, gpu::LaunchContext&)>;
-
 /// Sets `run` (and the interpreter's other schedules) of a variant whose kernels `launch` starts.
-void set_run(Variant& variant, const Launch& launch) {
+void set_run(Variant& variant, const KernelLaunch& launch) {
   const auto interpreted = [launch](simt::Schedule schedule) {
     return [launch, schedule](const Problem& problem, Outputs& outputs) {
       run_on_device(gpu::simt_device(), {schedule, 1, true}, problem, outputs, launch);
@@ -61,6 +61,12 @@ gpu::RecurrenceArguments recurrence_arguments(const DeviceTensors& tensors) {
   return arguments;
 }
 
+KernelLaunch launch_of(const gpu::RecurrenceKernel& kernel) {
+  return [&kernel](const DeviceTensors& tensors, gpu::LaunchContext& context) {
+    kernel.run(recurrence_arguments(tensors), context);
+  };
+}
+
 Variant recurrence_variant(const gpu::RecurrenceKernel& kernel, const std::string& backend) {
   Variant variant;
   variant.operation = Operation::recurrence;
@@ -84,9 +90,7 @@ Variant recurrence_variant(const gpu::RecurrenceKernel& kernel, const std::strin
     if (!reason && kernel.form == "prefix_product") reason = recurrence::prefix_product_declines(view);
     return reason;
   };
-  set_run(variant, [&kernel](const DeviceTensors& tensors, gpu::LaunchContext& context) {
-    kernel.run(recurrence_arguments(tensors), context);
-  });
+  set_run(variant, launch_of(kernel));
   return variant;
 }
 
@@ -95,6 +99,22 @@ AxialPassParameters parameters(const DeviceTensors& tensors, const std::string& 
   return {tensors.input<1>(pass + "_norm.weight"), tensors.input<1>(pass + "_norm.bias"),
           tensors.input<2>(pass + "_qkv.weight"), tensors.input<2>(pass + "_out.weight"),
           tensors.input<1>(pass + "_out.bias")};
+}
+
+KernelLaunch launch_of(const gpu::AxialKernel& kernel) {
+  return [&kernel](const DeviceTensors& tensors, gpu::LaunchContext& context) {
+    const Attributes& attributes = tensors.attributes();
+    gpu::AxialArguments arguments;
+    arguments.x = tensors.input<4>("x");
+    arguments.row = parameters(tensors, "row");
+    arguments.col = parameters(tensors, "col");
+    arguments.heads = attributes.heads;
+    arguments.eps = attributes.eps;
+    arguments.passes = attributes.passes;
+    arguments.y = tensors.output<4>("y");
+    if (tensors.has("row")) arguments.row_result = tensors.output<4>("row");
+    kernel.run(arguments, context);
+  };
 }
 
 Variant axial_variant(const gpu::AxialKernel& kernel, const std::string& backend) {
@@ -110,23 +130,30 @@ Variant axial_variant(const gpu::AxialKernel& kernel, const std::string& backend
     Outputs outputs = make_outputs(problem);
     return kernel.declines(gpu::axial_arguments(axial_view(problem), axial_view(outputs)));
   };
-  set_run(variant, [&kernel](const DeviceTensors& tensors, gpu::LaunchContext& context) {
-    const Attributes& attributes = tensors.attributes();
-    gpu::AxialArguments arguments;
-    arguments.x = tensors.input<4>("x");
-    arguments.row = parameters(tensors, "row");
-    arguments.col = parameters(tensors, "col");
-    arguments.heads = attributes.heads;
-    arguments.eps = attributes.eps;
-    arguments.passes = attributes.passes;
-    arguments.y = tensors.output<4>("y");
-    if (tensors.has("row")) arguments.row_result = tensors.output<4>("row");
-    kernel.run(arguments, context);
-  });
+  set_run(variant, launch_of(kernel));
   return variant;
 }
 
+template <class Kernel>
+const Kernel& kernel_named(const std::vector<Kernel>& kernels, const std::string& name) {
+  for (const Kernel& kernel : kernels)
+    if (kernel.name == name) return kernel;
+  throw std::logic_error("no kernel is called '" + name + "'");
+}
+
 }  // namespace
+
+KernelLaunch launch_of(const Variant& variant) {
+  const bool recurrence = variant.operation == Operation::recurrence;
+#ifdef GAUGEBLOCK_HAS_CUDA
+  if (variant.backend == "cuda")
+    return recurrence ? launch_of(kernel_named(gpu::cuda_backend::recurrence_kernels(), variant.name))
+                      : launch_of(kernel_named(gpu::cuda_backend::axial_kernels(), variant.name));
+#endif
+  if (variant.backend != "simt") throw std::logic_error(variant.name + " has no kernel: " + variant.backend);
+  return recurrence ? launch_of(kernel_named(gpu::simt_backend::recurrence_kernels(), variant.name))
+                    : launch_of(kernel_named(gpu::simt_backend::axial_kernels(), variant.name));
+}
 
 std::vector<Variant> gpu_variants() {
   std::vector<Variant> variants;

@@ -1,13 +1,21 @@
 // The CUDA kernels as variants of the backends simt and cuda.
 #pragma once
 
+#include <functional>
 #include <vector>
 
+#include "gaugeblock/verify/variants/device_run.h"
 #include "gaugeblock/verify/variants/variant.h"
 
 namespace gaugeblock {
 
 /// Every kernel on the interpreter, and on the GPU in builds with CUDA.
 std::vector<Variant> gpu_variants();
+
+/// Starts kernels on tensors that lie on the device already, and nothing else.
+using KernelLaunch = std::function<void(const DeviceTensors&, gpu::LaunchContext&)>;
+
+/// What `run` of a variant of the backends simt or cuda does between the copies: for measuring its kernels.
+KernelLaunch launch_of(const Variant& variant);
 
 }  // namespace gaugeblock
