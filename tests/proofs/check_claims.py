@@ -1,18 +1,22 @@
 """Checks the claims table of proofs_notes/README.md against the proofs and the code, in both directions.
 
-check_claims.py ROOT BUILD
+check_claims.py ROOT BUILD PROGRAM
 
 - ids are unique, every status is one of proved, tested, assumed;
 - a proved claim names theorems, each defined in a file that compiled and among those whose axioms are printed;
-- the C++ symbol and the test of every row exist;
+- the page, the C++ symbol and the test of every row exist;
 - every id that the code uses is in the table, and no id of the table is unused;
 - no theorem of claims.v belongs to no claim;
-- `gaugeblock list` shows the statuses of the table.
+- `gaugeblock list` shows the statuses of the table, and every id that `list` and `judge` print is in it.
 """
 
+import json
 import pathlib
 import re
+import struct
+import subprocess
 import sys
+import tempfile
 
 CODE = ["reference", "gpu", "verify"]
 ID = r"(?:recurrence|axial)(?:\.[a-z_]+)+"
@@ -26,9 +30,9 @@ def rows_of(readme):
     for line in readme.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if line.startswith("|") and re.fullmatch(ID, cells[0]):
-            if len(cells) != 6:
+            if len(cells) != 7:
                 sys.exit(f"{cells[0]}: {len(cells)} cells")
-            rows.append(dict(zip(["id", "statement", "status", "theorem", "code", "test"], cells)))
+            rows.append(dict(zip(["id", "statement", "page", "status", "theorem", "code", "test"], cells)))
     return rows
 
 
@@ -51,8 +55,47 @@ def ids_in_code(root):
     return used, mentioned
 
 
+def ids_printed(root, program):
+    """(id, status) of everything that `list` prints, and of the bounds of `judge`: computed, and from golden files."""
+    def call(*arguments):
+        done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{' '.join(map(str, arguments))}: exit {done.returncode}: {done.stderr}")
+        return done.stdout
+
+    printed = {(entry["claim"], entry["claim_status"]) for entry in json.loads(call("list", "--json"))}
+    with tempfile.TemporaryDirectory() as folder:
+        bare, made = pathlib.Path(folder) / "bare", pathlib.Path(folder) / "made"
+        for operation, variant in (("recurrence", "sequential"), ("axial", "unfused")):
+            golden = root / "data" / "golden" / f"{operation}-small.safetensors"
+            inputs_alone(golden, bare)
+            call("run", "--variant", variant, "--input", bare, "--output", made)
+            for given in (golden, bare):
+                verdict = json.loads(call("judge", "--input", given, "--actual", made, "--json"))
+                printed.add((verdict["claim"], verdict["claim_status"]))
+                if verdict["claim"] not in call("judge", "--input", given, "--actual", made):
+                    sys.exit(f"judge names no claim of {given.name} of {operation}")
+    return printed
+
+
+def inputs_alone(golden, bare):
+    """A golden file without its golden values and without the metadata that name a claim."""
+    content = golden.read_bytes()
+    length = struct.unpack("<Q", content[:8])[0]
+    header, data, kept, inputs = json.loads(content[8 : 8 + length]), content[8 + length :], {}, b""
+    for name, tensor in header.items():
+        if name == "__metadata__":
+            kept[name] = {key: value for key, value in tensor.items() if key != "gaugeblock.claim"}
+        elif not name.startswith(("expected.", "bound.", "sigma.")):
+            first, last = tensor["data_offsets"]
+            kept[name] = {**tensor, "data_offsets": [len(inputs), len(inputs) + last - first]}
+            inputs += data[first:last]
+    text = json.dumps(kept).encode()
+    bare.write_bytes(struct.pack("<Q", len(text)) + text + inputs)
+
+
 def main():
-    root, build = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    root, build, program = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
     coq = root / "proofs_notes" / "coq"
     rows = rows_of(root / "proofs_notes" / "README.md")
     wrong = []
@@ -79,6 +122,9 @@ def main():
                 wrong.append(f"{name}: {file}.v did not compile")
             if not re.search(rf"@{file}\.{theorem}\b", asked):
                 wrong.append(f"{name}: the axioms of {file}.{theorem} are not printed")
+        page = re.fullmatch(r"\[[^\]]+\]\(([^)#]+)\)", row["page"])
+        if not page or not (root / "proofs_notes" / page.group(1)).is_file():
+            wrong.append(f"{name}: no page {row['page']}")
         path, _, symbol = row["code"].partition("#")
         if not (root / path).exists() or not re.search(rf"\b{symbol}\b", (root / path).read_text()):
             wrong.append(f"{name}: no {symbol} in {path}")
@@ -110,7 +156,13 @@ def main():
         if expected != {status}:
             wrong.append(f"{identifier}: {status} in registry.cpp, {' and '.join(sorted(expected)) or 'absent'} in the table")
 
-    print(f"{len(rows)} claims, {len(claimed)} theorems, {len(used)} ids in the code")
+    printed = ids_printed(root, program)
+    for identifier, status in sorted(printed):
+        expected = {row["status"] for row in rows if row["id"] == identifier or row["id"].startswith(identifier + ".")}
+        if expected != {status}:
+            wrong.append(f"the program prints {identifier} ({status}), {' and '.join(sorted(expected)) or 'absent'} in the table")
+
+    print(f"{len(rows)} claims, {len(claimed)} theorems, {len(used)} ids in the code, {len(printed)} printed")
     if wrong:
         sys.exit("\n".join(wrong))
 

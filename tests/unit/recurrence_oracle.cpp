@@ -3,6 +3,8 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
+#include <stdexcept>
 
 #include "gaugeblock/verify/bounds/claims.h"
 #include "gaugeblock/verify/bounds/oracle.h"
@@ -64,6 +66,33 @@ TEST(RecurrenceOracle, BoundsGrowWithWhatIsAllowed) {
       EXPECT_LE(oracle->proved(output, sequential)[e], oracle->proved(output, flushed)[e]);
       EXPECT_LE(oracle->likely(output, sequential)[e], oracle->likely(output, any)[e]);
     }
+}
+
+TEST(RecurrenceOracle, TheSequentialBoundIsTheSmallerOfTwoClaims) {
+  // The running bound follows the values, so it is the smaller one where terms cancel.
+  const Arithmetic sequential{.form = "sequential"};
+  std::set<std::string> seen;
+  for (const char* text :
+       {"recurrence:B=1,T=60,H=1,K=4,V=3,gate=near_one,beta=unit,qkv=normal,state=writes,seed=5",
+        "recurrence:B=1,T=1,H=1,K=1,V=1,gate=one,beta=unit,qkv=normal,state=none,seed=2"}) {
+    const Problem problem = make_problem(parse_case(text));
+    const auto oracle = make_oracle(problem);
+    for (const char* output : {"y", "final_state"}) {
+      const std::string counted =
+          std::string("recurrence.sequential.") + (output == std::string("y") ? "output" : "state");
+      const auto& both = oracle->proved(output, sequential);
+      const auto by_count = oracle->proved_by(counted, output, sequential);
+      const auto running = oracle->proved_by("recurrence.sequential.running", output, sequential);
+      for (std::size_t e = 0; e < both.size(); ++e) {
+        EXPECT_EQ(both[e], std::min(by_count[e], running[e]));
+        const std::string claim = oracle->claim(output, sequential, static_cast<Index>(e));
+        EXPECT_EQ(both[e], claim == counted ? by_count[e] : running[e]) << claim;
+        seen.insert(claim);
+      }
+    }
+    EXPECT_THROW(oracle->proved_by("recurrence.scan.output", "y", sequential), std::logic_error);
+  }
+  EXPECT_TRUE(seen.contains("recurrence.sequential.running"));
 }
 
 TEST(RecurrenceOracle, NothingIsBoundWhereFloatMayOverflow) {

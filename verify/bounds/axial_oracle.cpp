@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -100,6 +101,18 @@ class AxialOracle final : public Oracle {
     const Arithmetic model = canonical(arithmetic);
     if (!proved_.contains({output, model})) compute_proved(model);
     return proved_.at({output, model});
+  }
+
+  std::vector<std::string> claims_about(const std::string&, const Arithmetic& arithmetic) const override {
+    return {arithmetic.form == "any_form" ? "axial.any_form" : "axial.block"};
+  }
+
+  std::vector<double> proved_by(const std::string& claim, const std::string& output,
+                                const Arithmetic& arithmetic) override {
+    if (claim != claims_about(output, arithmetic).front())
+      throw std::logic_error("claim '" + claim + "' has no bound of " + output + " for " +
+                             arithmetic_text(arithmetic));
+    return proved(output, arithmetic);
   }
 
   const std::vector<double>& likely(const std::string& output, const Arithmetic& arithmetic) override {
@@ -232,6 +245,14 @@ class ColumnOracle final : public Oracle {
   }
   const std::vector<double>& proved(const std::string& output, const Arithmetic& arithmetic) override {
     return oracle_->proved(output, arithmetic);
+  }
+  std::vector<std::string> claims_about(const std::string& output,
+                                        const Arithmetic& arithmetic) const override {
+    return oracle_->claims_about(output, arithmetic);
+  }
+  std::vector<double> proved_by(const std::string& claim, const std::string& output,
+                                const Arithmetic& arithmetic) override {
+    return oracle_->proved_by(claim, output, arithmetic);
   }
   const std::vector<double>& likely(const std::string& output, const Arithmetic& arithmetic) override {
     return oracle_->likely(output, arithmetic);

@@ -22,6 +22,19 @@ class Oracle {
   /// The proved bound on |actual - expected| for this arithmetic; infinity where there is none.
   virtual const std::vector<double>& proved(const std::string& output, const Arithmetic& arithmetic) = 0;
 
+  /// The claims that bound an output for this arithmetic, by their ids in proofs_notes/README.md; at least
+  /// one.
+  virtual std::vector<std::string> claims_about(const std::string& output,
+                                                const Arithmetic& arithmetic) const = 0;
+
+  /// The proved bound by one of those claims alone; `proved` is the smallest of them, element by element.
+  /// Throws std::logic_error for another claim.
+  virtual std::vector<double> proved_by(const std::string& claim, const std::string& output,
+                                        const Arithmetic& arithmetic) = 0;
+
+  /// The claim that proved(output, arithmetic)[element] rests on.
+  std::string claim(const std::string& output, const Arithmetic& arithmetic, Index element);
+
   /// The likely limit on |actual - expected| for this arithmetic; infinity where there is none.
   virtual const std::vector<double>& likely(const std::string& output, const Arithmetic& arithmetic) = 0;
 };

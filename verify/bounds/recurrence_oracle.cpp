@@ -99,10 +99,36 @@ class RecurrenceOracle final : public Oracle {
 
   const std::vector<double>& proved(const std::string& output, const Arithmetic& arithmetic) override {
     auto [entry, is_new] = proved_.try_emplace({output, arithmetic});
-    if (is_new)
-      entry->second = output == "y" ? bound(y_majorants_, true, arithmetic, expected_.at("y"))
-                                    : bound(state_majorants_, false, arithmetic, expected_.at("final_state"));
+    if (is_new) {
+      entry->second.assign(expected_.at(output).size(), infinity);
+      for (const std::string& claim : claims_about(output, arithmetic)) {
+        const std::vector<double> other = proved_by(claim, output, arithmetic);
+        for (std::size_t e = 0; e < other.size(); ++e)
+          entry->second[e] = std::min(entry->second[e], other[e]);
+      }
+    }
     return entry->second;
+  }
+
+  std::vector<std::string> claims_about(const std::string& output,
+                                        const Arithmetic& arithmetic) const override {
+    if (arithmetic.form == "prefix_product_segmented") return {"recurrence.prefix_product_segmented"};
+    // Between trees the state is carried as between chunks.
+    const std::string form = arithmetic.form == "scan" && arithmetic.chunk > 0 ? "chunked" : arithmetic.form;
+    std::vector<std::string> ids{"recurrence." + form + (output == "y" ? ".output" : ".state")};
+    if (form == "sequential") ids.emplace_back("recurrence.sequential.running");
+    return ids;
+  }
+
+  std::vector<double> proved_by(const std::string& claim, const std::string& output,
+                                const Arithmetic& arithmetic) override {
+    const std::vector<std::string> ids = claims_about(output, arithmetic);
+    if (std::find(ids.begin(), ids.end(), claim) == ids.end())
+      throw std::logic_error("claim '" + claim + "' has no bound of " + output + " for " +
+                             arithmetic_text(arithmetic));
+    const bool is_y = output == "y";
+    return bound(is_y ? y_majorants_ : state_majorants_, is_y, arithmetic,
+                 claim == "recurrence.sequential.running", expected_.at(output));
   }
 
   const std::vector<double>& likely(const std::string& output, const Arithmetic& arithmetic) override {
@@ -277,7 +303,7 @@ class RecurrenceOracle final : public Oracle {
     throw std::logic_error("no bound of the recurrence is known for '" + arithmetic.form + "'");
   }
 
-  std::vector<double> bound(const Majorants& majorants, bool is_y, const Arithmetic& arithmetic,
+  std::vector<double> bound(const Majorants& majorants, bool is_y, const Arithmetic& arithmetic, bool running,
                             const std::vector<double>& expected) const {
     const double u = claims::unit_roundoff;
     const double eta = arithmetic.flush_to_zero ? claims::underflow_flushed : claims::underflow;
@@ -302,9 +328,7 @@ class RecurrenceOracle final : public Oracle {
                    : infinity;
       };
       double error = by_count(u) + eta * majorants.underflow[e];
-      if (arithmetic.form == "sequential")
-        error =
-            std::min(error, arithmetic.flush_to_zero ? majorants.running_flushed[e] : majorants.running[e]);
+      if (running) error = arithmetic.flush_to_zero ? majorants.running_flushed[e] : majorants.running[e];
       // The truth is itself computed, by the definition, and then rounded to float64.
       const double truth_error = truth_roundoff_ * double(2 * t + keys_ + 4) * 2 * majorants.plain[e] +
                                  std::abs(expected[e]) * 0x1p-53;

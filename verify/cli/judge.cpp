@@ -13,8 +13,9 @@
 namespace gaugeblock {
 namespace {
 
-/// Judges by the golden values of a file: no oracle is needed.
-Verdict judge_by_golden(const GoldenData& golden, const Outputs& outputs, Limits limits) {
+/// Judges by the golden values of a file, whose bounds rest on `claim`: no oracle is needed.
+Verdict judge_by_golden(const GoldenData& golden, const std::string& claim, const Outputs& outputs,
+                        Limits limits) {
   Verdict verdict;
   for (const auto& [output, tensor] : outputs) {
     const GoldenValues& values = golden.at(output);
@@ -25,6 +26,7 @@ Verdict judge_by_golden(const GoldenData& golden, const Outputs& outputs, Limits
     verdict.merge(
         judge_tensor({output, tensor.shape, tensor.values(), values.expected, values.bound, likely}, limits));
   }
+  if (verdict.compared > 0) verdict.worst.claim = claim;
   return verdict;
 }
 
@@ -41,7 +43,11 @@ int run_judge(const JudgeOptions& options) {
   for (const auto& [output, tensor] : outputs) is_golden = is_golden && golden.contains(output);
   Verdict verdict;
   if (is_golden) {
-    verdict = judge_by_golden(golden, outputs, limits);
+    const std::string claim = golden_claim(file);
+    if (!claim.empty() && !is_claim(claim))
+      throw InputError(fmt::format("{}: metadata gaugeblock.claim: expected an id of {}; found {}", file.name,
+                                   claims_page, quoted_text(claim)));
+    verdict = judge_by_golden(golden, claim, outputs, limits);
   } else {
     const std::unique_ptr<Oracle> oracle = make_oracle(problem);
     verdict = judge_outputs(problem, *oracle, outputs, unknown_arithmetic(problem.operation), limits);

@@ -265,6 +265,10 @@ GoldenData read_golden(const SafetensorsFile& file, const Problem& problem) {
   return golden;
 }
 
+std::string golden_claim(const SafetensorsFile& file) {
+  return attribute(file, "claim").value_or("");
+}
+
 void add_golden(SafetensorsFile& file, const GoldenData& golden, const Problem& problem) {
   const auto shapes = output_shapes(problem);
   for (const auto& [output, values] : golden) {

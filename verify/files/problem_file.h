@@ -49,6 +49,9 @@ using GoldenData = std::map<std::string, GoldenValues>;
 /// The golden values in `file`: for each output all three tensors or none. Throws InputError.
 GoldenData read_golden(const SafetensorsFile& file, const Problem& problem);
 
+/// The id of the claim that the bounds of a golden file rest on; empty where the file does not say.
+std::string golden_claim(const SafetensorsFile& file);
+
 /// Adds golden values of the outputs of `problem` to a file.
 void add_golden(SafetensorsFile& file, const GoldenData& golden, const Problem& problem);
 

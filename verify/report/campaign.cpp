@@ -36,9 +36,9 @@ bool is_failure(Outcome outcome) {
 std::string describe(const Verdict& verdict) {
   const Finding& at = verdict.worst;
   return fmt::format(
-      "{}[{}] is {:.9g}, expected {:.9g}: off by {:.3g}, proved bound {:.3g}, likely limit {:.3g}", at.tensor,
-      fmt::join(at.index, ","), at.actual, at.expected, std::abs(at.actual - at.expected), at.bound,
-      at.sigma * 8);
+      "{}[{}] is {:.9g}, expected {:.9g}: off by {:.3g}, proved bound {:.3g} ({}), likely limit {:.3g}",
+      at.tensor, fmt::join(at.index, ","), at.actual, at.expected, std::abs(at.actual - at.expected),
+      at.bound, at.claim, at.sigma * 8);
 }
 
 void fail(CaseVerdict& result, Outcome outcome, std::string reason, std::string message) {
@@ -187,6 +187,7 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
     summary.operation = variant.operation;
     summary.name = variant.name;
     summary.backend = variant.backend;
+    summary.claim = variant.claim;
     report.variants.push_back(summary);
   }
   const auto started = std::chrono::steady_clock::now();

@@ -56,6 +56,7 @@ struct VariantSummary {
   Operation operation;
   std::string name;
   std::string backend;
+  std::string claim;                     ///< id of the claim its proved bound rests on
   std::array<std::uint64_t, 6> count{};  ///< by Outcome
   double worst_ratio = 0;
   double worst_likely_ratio = 0;

@@ -59,6 +59,8 @@ Json campaign_json(const CampaignReport& report) {
     entry["name"] = variant.name;
     entry["op"] = std::string(name(variant.operation));
     entry["backend"] = variant.backend;
+    entry["claim"] = variant.claim;
+    entry["claim_status"] = claim_status(variant.claim);
     entry["cases"] = variant.supported() + variant.count[static_cast<std::size_t>(Outcome::unsupported)];
     add_counts(entry, variant.count);
     entry["worst_ratio"] = ratio_number(variant.worst_ratio);
@@ -93,6 +95,8 @@ Json verdict_json(const Verdict& verdict) {
           {"actual", number(verdict.worst.actual)},
           {"expected", number(verdict.worst.expected)},
           {"bound", number(verdict.worst.bound)},
+          {"claim", verdict.worst.claim},
+          {"claim_status", verdict.worst.claim.empty() ? "" : claim_status(verdict.worst.claim)},
           {"sigma", number(verdict.worst.sigma)},
           {"compared", verdict.compared},
           {"vacuous_elements", verdict.vacuous_elements}};

@@ -37,10 +37,14 @@ std::string campaign_table(const CampaignReport& report) {
     line("  {}: {}", key, counts);
   }
   line("");
-  line("Largest error/proved of each variant:");
+  line("Largest error/proved of each variant, and the claim behind its bound (see {}):", claims_page);
+  std::size_t claim_width = 0;
+  for (const VariantSummary& variant : report.variants)
+    claim_width = std::max(claim_width, variant.claim.size());
   for (const VariantSummary& variant : report.variants)
     if (!variant.worst_case.empty())
-      line("  {:<{}}  {:<9.3g} {}", variant.name, width, variant.worst_ratio, variant.worst_case);
+      line("  {:<{}}  {:<9.3g} {:<{}} ({})  {}", variant.name, width, variant.worst_ratio, variant.claim,
+           claim_width, claim_status(variant.claim), variant.worst_case);
   for (const Failure& failure : report.failures) {
     line("");
     line("{} ({}): {} by {}", failure.variant, failure.backend, name(failure.result.verdict.outcome),
@@ -61,6 +65,10 @@ std::string verdict_text(const Verdict& verdict) {
   if (!at.tensor.empty())
     text += fmt::format("  {}[{}] is {:.9g}, expected {:.17g}, bound {:.3g}, sigma {:.3g}\n", at.tensor,
                         fmt::join(at.index, ","), at.actual, at.expected, at.bound, at.sigma);
+  if (!at.tensor.empty())
+    text += at.claim.empty() ? "  bound from the input file, which names no claim\n"
+                             : fmt::format("  bound from claim {} ({}), see {}\n", at.claim,
+                                           claim_status(at.claim), claims_page);
   return text;
 }
 

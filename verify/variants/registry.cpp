@@ -33,18 +33,41 @@ std::string arithmetic_text(const Arithmetic& arithmetic) {
   return text;
 }
 
-std::string claim_status(const std::string& claim) {
+namespace {
+
+/// The status of a claim, or nothing when there is no such claim.
+std::optional<std::string> find_status(const std::string& claim) {
   // The claims and what stands behind each are in proofs_notes/README.md; a test keeps both lists the same.
-  static const std::map<std::string, std::string> status{
-      {"recurrence.sequential", "proved"},     {"recurrence.masked_attention", "proved"},
-      {"recurrence.chunked", "proved"},        {"recurrence.scan", "proved"},
-      {"recurrence.prefix_product", "proved"}, {"recurrence.prefix_product_segmented", "proved"},
-      {"recurrence.any_form", "proved"},       {"axial.block", "proved"},
+  static const std::map<std::string, std::string> families{
+      {"recurrence.sequential", "proved"},
+      {"recurrence.masked_attention", "proved"},
+      {"recurrence.chunked", "proved"},
+      {"recurrence.scan", "proved"},
+      {"recurrence.prefix_product", "proved"},
+      {"recurrence.prefix_product_segmented", "proved"},
+      {"recurrence.any_form", "proved"},
+      {"axial.block", "proved"},
       {"axial.any_form", "assumed"},
   };
-  const auto found = status.find(claim);
-  if (found == status.end()) throw std::logic_error("no claim is called '" + claim + "'");
+  static const std::vector<std::string> parts{".output", ".state", ".running"};  // of a family
+  std::string family = claim;
+  for (const std::string& part : parts)
+    if (claim.ends_with(part)) family.resize(claim.size() - part.size());
+  const auto found = families.find(family);
+  if (found == families.end()) return std::nullopt;
   return found->second;
+}
+
+}  // namespace
+
+bool is_claim(const std::string& claim) {
+  return find_status(claim).has_value();
+}
+
+std::string claim_status(const std::string& claim) {
+  const std::optional<std::string> status = find_status(claim);
+  if (!status) throw std::logic_error("no claim is called '" + claim + "'");
+  return *status;
 }
 
 const std::vector<Variant>& all_variants() {

@@ -34,6 +34,12 @@ Arithmetic unknown_arithmetic(Operation operation);
 /// "float32 sequential", "float32 chunked(16)": what `gaugeblock list` prints.
 std::string arithmetic_text(const Arithmetic& arithmetic);
 
+/// Where every claim has its statement, its theorem and its page.
+inline constexpr char claims_page[] = "proofs_notes/README.md";
+
+/// Whether there is such a claim, or such a family of claims ("recurrence.scan" of "recurrence.scan.output").
+bool is_claim(const std::string& claim);
+
 /// How far the claim behind a proved bound is established: "proved", "tested" or "assumed".
 /// Throws std::logic_error for a claim nobody has stated.
 std::string claim_status(const std::string& claim);

@@ -121,9 +121,14 @@ Verdict judge_tensor(const Judged& judged, Limits limits) {
   }
 
   if (size > 0)
-    verdict.worst = {judged.tensor,        subscripts(judged.shape, static_cast<Index>(worst)),
-                     judged.actual[worst], judged.expected[worst],
-                     judged.proved[worst], judged.likely[worst] / likely_sigmas};
+    verdict.worst = {judged.tensor,
+                     subscripts(judged.shape, static_cast<Index>(worst)),
+                     static_cast<Index>(worst),
+                     judged.actual[worst],
+                     judged.expected[worst],
+                     judged.proved[worst],
+                     judged.likely[worst] / likely_sigmas,
+                     {}};
   if (verdict.outcome == Outcome::fail) verdict.reason = "proved";
   if (verdict.outcome == Outcome::suspect) verdict.reason = "likely";
   if (verdict.compared > 0 && verdict.vacuous_elements == verdict.compared) {
@@ -142,10 +147,12 @@ Verdict judge_outputs(const Problem& problem, Oracle& oracle, const Outputs& out
     std::vector<double> unlimited;
     const bool wants_likely = limits == Limits::proved_and_likely;
     if (!wants_likely) unlimited.assign(actual.size(), infinity);
-    verdict.merge(judge_tensor(
+    Verdict one = judge_tensor(
         {output, tensor.shape, actual, by.expected(output_of_oracle), by.proved(output_of_oracle, arithmetic),
          wants_likely ? by.likely(output_of_oracle, arithmetic) : unlimited},
-        limits));
+        limits);
+    if (one.compared > 0) one.worst.claim = by.claim(output_of_oracle, arithmetic, one.worst.element);
+    verdict.merge(one);
   };
   const auto row = outputs.find("row");
   if (row != outputs.end() && problem.operation == Operation::axial) {

@@ -30,10 +30,12 @@ struct Judged {
 struct Finding {
   std::string tensor;
   std::vector<Index> index;
+  Index element = 0;  ///< the same place, counted in C order
   double actual = 0;
   double expected = 0;
   double bound = 0;
-  double sigma = 0;  ///< the likely limit / 8
+  double sigma = 0;   ///< the likely limit / 8
+  std::string claim;  ///< what the proved bound rests on; empty where nobody said
 };
 
 struct Verdict {
