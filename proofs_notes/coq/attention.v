@@ -3,6 +3,7 @@
    Main results
      logit_bound                computed logit against the scaled exact dot product of the computed q and k:
                                 gamma_{d+3} scale sum|q k| + 4 d eta, the scale applied after the dot product
+     logit_any_bound            the same with the scale applied anywhere: 2 eta sum(|q| + |k|) more
      logit_propagation          and against the exact one: |q.dk| + |k.dq| + sum e_q e_k
      attention_quotient_bound   |computed - weighted mean with the computed weights| <= quotient_error
      attention_two_pass_bound   |computed - o| <= dev + inherited + quotient_error, where
@@ -74,15 +75,85 @@ assert (K : rho * (rho ^ 2 * (scale * (INR (2 * d - 1) * rho ^ (d - 1) * eta))) 
 lra.
 Qed.
 
-Theorem logit_propagation d q k qh kh eq ek scale y bq bk : 0 <= scale <= 1 ->
+(* or applied to every entry of q, or of k, before the dot product *)
+Lemma dot_hat_sym q k d y : dot_hat u eta q k d y -> dot_hat u eta k q d y.
+Proof. intros (f & H & S); exists f; split; [intros i Hi; rewrite Rmult_comm; now apply H | exact S]. Qed.
+Theorem logit_scaled_first_bound d qh kh qs scale c y : (1 <= d)%nat -> short u (d + 3) -> 0 <= scale <= 1 ->
+  relative u 2 scale c -> (forall i, (i < d)%nat -> near u eta (c * qh i) (qs i)) -> dot_hat u eta qs kh d y ->
+  Rabs (y - scale * sumn (fun i => qh i * kh i) d) <=
+    gamma (d + 3) * (scale * sumn (fun i => Rabs (qh i) * Rabs (kh i)) d)
+    + (4 * INR d * eta + 2 * eta * sumn (fun i => Rabs (kh i)) d).
+Proof.
+intros D1 Hd Hs Hc Hq Hdot.
+set (w := fun i => (rho ^ 3 - 1) * (scale * Rabs (qh i)) + eta).
+assert (HW : forall i, (i < d)%nat -> Rabs (scale * qh i) <= scale * Rabs (qh i) /\ Rabs (qs i - scale * qh i) <= w i).
+{ intros i Hi; split; [rewrite Rabs_mult, (Rabs_pos_eq scale) by lra; lra|].
+  pose proof (E8 er_exact (qh i)) as Er.
+  apply (E8 er_relative) with (j := 2%nat) (p := scale) (ph := c) in Er; [|exact Hc].
+  apply (E8 er_near) with (z := qs i) in Er; [|now apply Hq]; destruct Er as (_ & _ & _ & X).
+  rewrite (Rabs_pos_eq scale) in X by lra; unfold w; simpl in *; lra. }
+pose proof ((L7 dot_raw) kh qs (fun i => scale * qh i) (fun i => scale * Rabs (qh i)) w d y (dot_hat_sym _ _ _ _ Hdot) HW) as B.
+cbv beta in B.
+rewrite (sumn_ext (fun i => kh i * (scale * qh i)) (fun i => scale * (qh i * kh i))) in B by (intros; ring).
+rewrite (sumn_ext (fun i => Rabs (kh i) * (scale * Rabs (qh i))) (fun i => scale * (Rabs (qh i) * Rabs (kh i)))) in B by (intros; ring).
+rewrite (sumn_ext (fun i => Rabs (kh i) * (scale * Rabs (qh i) + w i))
+  (fun i => rho ^ 3 * (scale * (Rabs (qh i) * Rabs (kh i))) + eta * Rabs (kh i))) in B by (intros; unfold w; ring).
+rewrite sumn_plus, !sumn_scal in B.
+set (P := scale * sumn (fun i => Rabs (qh i) * Rabs (kh i)) d) in *; set (K := sumn (fun i => Rabs (kh i)) d) in *.
+assert (P0 : 0 <= P).
+{ apply Rmult_le_pos; [lra|]; apply sumn_ge0; intros; apply Rmult_le_pos; apply Rabs_pos. }
+assert (K0 : 0 <= K) by (apply sumn_ge0; intros; apply Rabs_pos).
+destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 (d + 3) Hd) as (G0 & G1 & G2).
+assert (I1 : 1 <= INR d) by (apply (le_INR 1); lia).
+assert (GS : gamma (d + 3) <= 1 / 3).
+{ assert (1 * gamma (d + 3) <= INR (d + 3) * gamma (d + 3)); [|lra].
+  apply Rmult_le_compat_r; [exact G0|]; rewrite plus_INR; pose proof (pos_INR 3); lra. }
+pose proof (L5 rho_pow_mono d (d + 3) ltac:(lia)) as M1; pose proof (L5 rho_pow_mono (d - 1) (d + 3) ltac:(lia)) as M2.
+assert (E1 : rho ^ d * (rho ^ 3 * P + eta * K) = rho ^ (d + 3) * P + rho ^ d * (eta * K)) by (rewrite pow_add; ring).
+rewrite E1 in B.
+assert ((rho ^ (d + 3) - 1) * P <= gamma (d + 3) * P) by (apply Rmult_le_compat_r; lra).
+assert (0 <= eta * K) by (apply Rmult_le_pos; lra).
+assert (rho ^ d * (eta * K) <= 2 * (eta * K)) by (apply Rmult_le_compat_r; lra).
+assert (N2 : INR (2 * d - 1) = 2 * INR d - 1) by (rewrite minus_INR, mult_INR by lia; simpl; ring).
+assert (T1 : INR (2 * d - 1) * rho ^ (d - 1) <= 2 * (2 * INR d)).
+{ rewrite N2; assert ((2 * INR d - 1) * rho ^ (d - 1) <= (2 * INR d - 1) * 2) by (apply Rmult_le_compat_l; lra). lra. }
+assert (INR (2 * d - 1) * rho ^ (d - 1) * eta <= 2 * (2 * INR d) * eta) by (apply Rmult_le_compat_r; lra).
+lra.
+Qed.
+
+(* the scale, off by two roundings, applied anywhere *)
+Definition logit_hat d qh kh scale y := exists c, relative u 2 scale c /\
+  ((exists s, dot_hat u eta qh kh d s /\ near u eta (c * s) y) \/
+   (exists qs, (forall i, (i < d)%nat -> near u eta (c * qh i) (qs i)) /\ dot_hat u eta qs kh d y) \/
+   (exists ks, (forall i, (i < d)%nat -> near u eta (c * kh i) (ks i)) /\ dot_hat u eta qh ks d y)).
+Definition logit_lost d (qa ka : nat -> R) := 4 * INR d * eta + 2 * eta * (sumn qa d + sumn ka d).
+Theorem logit_any_bound d qh kh scale y : (1 <= d)%nat -> short u (d + 3) -> 0 <= scale <= 1 ->
+  logit_hat d qh kh scale y ->
+  Rabs (y - scale * sumn (fun i => qh i * kh i) d) <=
+    gamma (d + 3) * (scale * sumn (fun i => Rabs (qh i) * Rabs (kh i)) d)
+    + logit_lost d (fun i => Rabs (qh i)) (fun i => Rabs (kh i)).
+Proof.
+intros D1 Hd Hs (c & Hc & H); unfold logit_lost.
+assert (Q0 : 0 <= eta * sumn (fun i => Rabs (qh i)) d) by (apply Rmult_le_pos; [lra | apply sumn_ge0; intros; apply Rabs_pos]).
+assert (K0 : 0 <= eta * sumn (fun i => Rabs (kh i)) d) by (apply Rmult_le_pos; [lra | apply sumn_ge0; intros; apply Rabs_pos]).
+destruct H as [(s & Hdot & N)|[(qs & Hq & Hdot)|(ks & Hk & Hdot)]].
+- pose proof (logit_bound d qh kh s scale c y D1 Hd Hs Hc Hdot N); lra.
+- pose proof (logit_scaled_first_bound d qh kh qs scale c y D1 Hd Hs Hc Hq Hdot); lra.
+- pose proof (logit_scaled_first_bound d kh qh ks scale c y D1 Hd Hs Hc Hk (dot_hat_sym _ _ _ _ Hdot)) as B.
+  rewrite (sumn_ext (fun i => kh i * qh i) (fun i => qh i * kh i)) in B by (intros; ring).
+  rewrite (sumn_ext (fun i => Rabs (kh i) * Rabs (qh i)) (fun i => Rabs (qh i) * Rabs (kh i))) in B by (intros; ring).
+  lra.
+Qed.
+
+Theorem logit_propagation d q k qh kh eq ek scale y bq bk lost : 0 <= scale <= 1 ->
   (forall i, (i < d)%nat -> Rabs (qh i - q i) <= eq i) -> (forall i, (i < d)%nat -> Rabs (kh i - k i) <= ek i) ->
   Rabs (sumn (fun i => k i * (qh i - q i)) d) <= bq -> Rabs (sumn (fun i => q i * (kh i - k i)) d) <= bk ->
   (1 <= d)%nat -> short u (d + 3) ->
   Rabs (y - scale * sumn (fun i => qh i * kh i) d) <=
-    gamma (d + 3) * (scale * sumn (fun i => Rabs (qh i) * Rabs (kh i)) d) + 4 * INR d * eta ->
+    gamma (d + 3) * (scale * sumn (fun i => Rabs (qh i) * Rabs (kh i)) d) + lost ->
   Rabs (y - scale * sumn (fun i => q i * k i) d) <=
     scale * (gamma (d + 3) * sumn (fun i => (Rabs (q i) + eq i) * (Rabs (k i) + ek i)) d
-             + (bq + bk + sumn (fun i => eq i * ek i) d)) + 4 * INR d * eta.
+             + (bq + bk + sumn (fun i => eq i * ek i) d)) + lost.
 Proof.
 intros Hs Hq Hk Bq Bk D1 Hd Hy.
 destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 (d + 3) Hd) as (G0 & _).

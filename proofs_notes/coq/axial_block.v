@@ -6,7 +6,8 @@
    values are taken:
      td      = gamma_D sum|W| (|n| + en) + 2 D eta           rounding of one dot product
      through = fn (sum_c k_c W_c) + sum_c |k_c| td_c         sum_c k_c (computed - exact) of a head
-     ez      = scale (gamma_{d+3} sum (|q|+eq)(|k|+ek) + through(k) + through(q) + sum eq ek) + 4 d eta
+     ez      = scale (gamma_{d+3} sum (|q|+eq)(|k|+ek) + through(k) + through(q) + sum eq ek)
+               + 4 d eta + 2 eta sum (|q|+eq + |k|+ek)
      proj    = sum over heads of  min(sum_j change_j |v_j - o|, max |v_j - o|)   v, o times W_out
                                   + sum_j largest_j through(W_out) + sum_c |W_out| quotient_error
 
@@ -15,11 +16,14 @@
      logit_error          |computed - exact| of a logit
      projection_error     |W_out (computed heads - exact heads)| <= proj
      axial_pass_bound     |computed - exact| of an entry of the pass's result
+     axial_any_pass_bound the same where the bias may be added to x first
      normalised_functional, normalised_channel
                           a computed LayerNorm provides fn and en, for exact or inexact tokens
+     any_normalised_functional, any_normalised_channel
+                          the same where LayerNorm may be folded into x s + (bias - m s)
      second_pass_input    the bound of the first pass is the input error e of the second
    Softmax in one pass or two, J h rescalings at most in head h (0 with the maximum first), partial
-   sums merged in any order; the scale 1/sqrt d applied after the dot product.                *)
+   sums merged in any order; the scale 1/sqrt d applied to q, to k, or after the dot product. *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation.
 Require Import counter_calculus running_bound prefix_product linear softmax weighted_mean attention attention_online layer_norm.
 Open Scope R_scope.
@@ -126,19 +130,28 @@ Definition z h j := scale * sumn (fun c => qkv l (qr h + c) * qkv j (kr h + c)) 
 Definition ez h j :=
   scale * (gamma (d + 3) * sumn (fun c => (Rabs (qkv l (qr h + c)) + eqkv l (qr h + c)) * (Rabs (qkv j (kr h + c)) + eqkv j (kr h + c))) d
     + (through l (fun c => qkv j (kr h + c)) (qr h) + through j (fun c => qkv l (qr h + c)) (kr h)
-       + sumn (fun c => eqkv l (qr h + c) * eqkv j (kr h + c)) d)) + 4 * INR d * eta.
+       + sumn (fun c => eqkv l (qr h + c) * eqkv j (kr h + c)) d))
+  + logit_lost eta d (fun c => Rabs (qkv l (qr h + c)) + eqkv l (qr h + c)) (fun c => Rabs (qkv j (kr h + c)) + eqkv j (kr h + c)).
 Variables (zh : nat -> nat -> R).
-Hypothesis zh_spec : forall h j, (h < H)%nat -> (j < L)%nat -> exists sc s, relative u 2 scale sc /\
-  dot_hat u eta (fun c => qkvh l (qr h + c)) (fun c => qkvh j (kr h + c)) d s /\ near u eta (sc * s) (zh h j).
+Hypothesis zh_spec : forall h j, (h < H)%nat -> (j < L)%nat ->
+  logit_hat u eta d (fun c => qkvh l (qr h + c)) (fun c => qkvh j (kr h + c)) scale (zh h j).
 Lemma head_fits h : (h < H)%nat -> (h * d + d <= D)%nat. Proof. intros; nia. Qed.
 Theorem logit_error h j : (h < H)%nat -> (j < L)%nat -> Rabs (zh h j - z h j) <= ez h j.
 Proof.
-intros Hh Hj; destruct (zh_spec h j Hh Hj) as (sc & s & Rl & Ds & N); pose proof (head_fits h Hh) as HF.
+intros Hh Hj; pose proof (head_fits h Hh) as HF.
 assert (d1 : (1 <= d)%nat) by (destruct d; lia).
-pose proof (logit_bound u eta u_ge0 u_lt1 eta_ge0 d _ _ s scale sc (zh h j) d1 d_short scale_spec Rl Ds N) as B.
+pose proof (logit_any_bound u eta u_ge0 u_lt1 eta_ge0 d _ _ scale (zh h j) d1 d_short scale_spec (zh_spec h j Hh Hj)) as B.
+assert (SZ : forall t r, (t < L)%nat -> (r < 3 * D)%nat -> Rabs (qkvh t r) <= Rabs (qkv t r) + eqkv t r).
+{ intros t r Ht Hr; replace (qkvh t r) with (qkv t r + (qkvh t r - qkv t r)) by ring; eapply Rle_trans; [apply Rabs_triang|].
+  pose proof (qkv_error t r Ht Hr); lra. }
+assert (LM : logit_lost eta d (fun c => Rabs (qkvh l (qr h + c))) (fun c => Rabs (qkvh j (kr h + c))) <=
+  logit_lost eta d (fun c => Rabs (qkv l (qr h + c)) + eqkv l (qr h + c)) (fun c => Rabs (qkv j (kr h + c)) + eqkv j (kr h + c))).
+{ unfold logit_lost; apply Rplus_le_compat_l, Rmult_le_compat_l; [lra|].
+  apply Rplus_le_compat; apply sumn_le; intros c Hc; apply SZ; (assumption || lia). }
+apply Rle_trans with (2 := Rplus_le_compat_l _ _ _ LM) in B.
 apply (logit_propagation u eta u_ge0 u_lt1 eta_ge0 d (fun c => qkv l (qr h + c)) (fun c => qkv j (kr h + c))
   (fun c => qkvh l (qr h + c)) (fun c => qkvh j (kr h + c)) (fun c => eqkv l (qr h + c)) (fun c => eqkv j (kr h + c))
-  scale (zh h j) _ _ scale_spec); try assumption.
+  scale (zh h j) _ _ _ scale_spec); try assumption.
 - intros c Hc; apply qkv_error; [exact l_spec | lia].
 - intros c Hc; apply qkv_error; [exact Hj | lia].
 - apply through_spec; [exact l_spec | lia].
@@ -266,37 +279,87 @@ Qed.
 
 Variables (x0 xin ex ph y : R).      (* exact input, computed input, its error, projection, result *)
 Hypothesis xin_spec : Rabs (xin - x0) <= ex.
-Hypothesis ph_spec : affine_hat u eta Wo ohat bo D ph.
 Definition y_exact := x0 + (sumn (fun i => Wo i * oexact i) D + bo).
-Definition pass_error := ex + (proj + (gamma (Datatypes.S D) * (sumn (fun i => Rabs (Wo i) * (Rabs (oexact i) + oerr i)) D + Rabs bo)
-   + (2 * INR D + 1) * eta)).
+Definition ph_rounding s := gamma (Datatypes.S D) * (sumn (fun i => Rabs (Wo i) * (Rabs (oexact i) + oerr i)) D + Rabs s)
+   + (2 * INR D + 1) * eta.
+Definition pass_error := ex + (proj + ph_rounding bo).
 Definition pass_bound := (1 + u) * pass_error + u * Rabs y_exact + eta.
 
-Theorem axial_pass_bound : near u eta (xin + ph) y -> Rabs (y - y_exact) <= pass_bound.
+(* the bias added to x first: one rounding of x + bias more *)
+Definition early_bias := u * (Rabs x0 + ex + Rabs bo) + eta.
+Definition any_pass_bound := (1 + u) * (pass_error + early_bias) + u * Rabs y_exact + eta.
+
+Lemma ohat_sum : sumn (fun i => Rabs (Wo i) * Rabs (ohat i)) D <= sumn (fun i => Rabs (Wo i) * (Rabs (oexact i) + oerr i)) D.
 Proof.
-intros N; pose proof (linear_bias_bound u eta u_ge0 u_lt1 eta_ge0 Wo ohat bo D ph D_pos D_short ph_spec) as B.
-destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 (Datatypes.S D) D_short) as (G0 & _).
-assert (OB : forall i, (i < D)%nat -> Rabs (ohat i) <= Rabs (oexact i) + oerr i).
-{ intros i Hi; assert (d1 : (1 <= d)%nat) by (destruct d; lia).
-  assert (Hh : (i / d < H)%nat) by (apply Nat.div_lt_upper_bound; lia).
-  assert (Hc : (i mod d < d)%nat) by (apply Nat.mod_upper_bound; lia).
-  unfold ohat, oexact, oerr; pose proof (head_error _ _ Hh Hc).
-  replace (oh (i / d) (i mod d)) with (o (i / d) (i mod d) + (oh (i / d) (i mod d) - o (i / d) (i mod d))) by ring.
-  eapply Rle_trans; [apply Rabs_triang | lra]. }
-assert (SB : sumn (fun i => Rabs (Wo i) * Rabs (ohat i)) D <= sumn (fun i => Rabs (Wo i) * (Rabs (oexact i) + oerr i)) D).
-{ apply sumn_le; intros i Hi; apply Rmult_le_compat_l; [apply Rabs_pos | now apply OB]. }
-assert (GB : gamma (Datatypes.S D) * (sumn (fun i => Rabs (Wo i) * Rabs (ohat i)) D + Rabs bo)
-   <= gamma (Datatypes.S D) * (sumn (fun i => Rabs (Wo i) * (Rabs (oexact i) + oerr i)) D + Rabs bo)).
-{ apply Rmult_le_compat_l; [exact G0 | lra]. }
-assert (PB : Rabs (ph - (sumn (fun i => Wo i * oexact i) D + bo)) <= proj +
-   (gamma (Datatypes.S D) * (sumn (fun i => Rabs (Wo i) * (Rabs (oexact i) + oerr i)) D + Rabs bo) + (2 * INR D + 1) * eta)).
-{ replace (ph - (sumn (fun i => Wo i * oexact i) D + bo)) with
-    (sumn (fun i => Wo i * (ohat i - oexact i)) D + (ph - (sumn (fun i => Wo i * ohat i) D + bo))).
-  - eapply Rle_trans; [apply Rabs_triang|]; pose proof projection_error; lra.
-  - replace (sumn (fun i => Wo i * (ohat i - oexact i)) D)
-      with (sumn (fun i => Wo i * ohat i) D + (-1) * sumn (fun i => Wo i * oexact i) D); [ring|].
-    rewrite <- sumn_scal, <- sumn_plus; apply sumn_ext; intros; ring. }
-apply (residual_bound u eta u_ge0 u_lt1 eta_ge0 xin ph x0 _ ex _ y xin_spec PB N).
+apply sumn_le; intros i Hi; apply Rmult_le_compat_l; [apply Rabs_pos|].
+assert (d1 : (1 <= d)%nat) by (destruct d; lia).
+assert (Hh : (i / d < H)%nat) by (apply Nat.div_lt_upper_bound; lia).
+assert (Hc : (i mod d < d)%nat) by (apply Nat.mod_upper_bound; lia).
+unfold ohat, oexact, oerr; pose proof (head_error _ _ Hh Hc).
+replace (oh (i / d) (i mod d)) with (o (i / d) (i mod d) + (oh (i / d) (i mod d) - o (i / d) (i mod d))) by ring.
+eapply Rle_trans; [apply Rabs_triang | lra].
+Qed.
+Lemma projected q s : Rabs (q - (sumn (fun i => Wo i * ohat i) D + s)) <= ph_rounding s ->
+  Rabs (q - (sumn (fun i => Wo i * oexact i) D + s)) <= proj + ph_rounding s.
+Proof.
+intros B; replace (q - (sumn (fun i => Wo i * oexact i) D + s)) with
+    (sumn (fun i => Wo i * (ohat i - oexact i)) D + (q - (sumn (fun i => Wo i * ohat i) D + s))).
+- eapply Rle_trans; [apply Rabs_triang|]; pose proof projection_error; lra.
+- replace (sumn (fun i => Wo i * (ohat i - oexact i)) D)
+    with (sumn (fun i => Wo i * ohat i) D + (-1) * sumn (fun i => Wo i * oexact i) D); [ring|].
+  rewrite <- sumn_scal, <- sumn_plus; apply sumn_ext; intros; ring.
+Qed.
+Lemma affine_projected : affine_hat u eta Wo ohat bo D ph ->
+  Rabs (ph - (sumn (fun i => Wo i * oexact i) D + bo)) <= proj + ph_rounding bo.
+Proof.
+intros Hp; apply projected; pose proof (linear_bias_bound u eta u_ge0 u_lt1 eta_ge0 Wo ohat bo D ph D_pos D_short Hp) as B.
+destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 (Datatypes.S D) D_short) as (G0 & _); pose proof ohat_sum.
+eapply Rle_trans; [exact B|]; unfold ph_rounding; apply Rplus_le_compat_r, Rmult_le_compat_l; lra.
+Qed.
+
+Theorem axial_pass_bound : affine_hat u eta Wo ohat bo D ph -> near u eta (xin + ph) y -> Rabs (y - y_exact) <= pass_bound.
+Proof.
+intros Hp N; apply (residual_bound u eta u_ge0 u_lt1 eta_ge0 xin ph x0 _ ex _ y xin_spec (affine_projected Hp) N).
+Qed.
+Theorem axial_any_pass_bound :
+  (affine_hat u eta Wo ohat bo D ph /\ near u eta (xin + ph) y) \/
+  (exists xb, dot_hat u eta Wo ohat D ph /\ near u eta (xin + bo) xb /\ near u eta (xb + ph) y) ->
+  Rabs (y - y_exact) <= any_pass_bound.
+Proof.
+assert (E0 : 0 <= early_bias).
+{ unfold early_bias; pose proof (Rabs_pos (xin - x0)); pose proof (Rabs_pos x0); pose proof (Rabs_pos bo).
+  assert (0 <= u * (Rabs x0 + ex + Rabs bo)) by (apply Rmult_le_pos; lra); lra. }
+assert (M : 0 <= (1 + u) * early_bias) by (apply Rmult_le_pos; lra).
+intros [(Hp & N)|(xb & Hp & N1 & N2)].
+- pose proof (axial_pass_bound Hp N); unfold pass_bound, any_pass_bound in *; lra.
+- assert (PB : Rabs (ph - sumn (fun i => Wo i * oexact i) D) <= proj + ph_rounding bo).
+  { pose proof (linear_bound u eta u_ge0 u_lt1 eta_ge0 Wo ohat D ph D_short' Hp) as B.
+    destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 (Datatypes.S D) D_short) as (G0 & _).
+    destruct (gamma_short u eta u_ge0 u_lt1 eta_ge0 D D_short') as (G1 & _).
+    assert (GM : gamma D <= gamma (Datatypes.S D)).
+    { pose proof (short_nu u eta u_ge0 u_lt1 eta_ge0 _ D_short) as Nu.
+      assert (INR D <= INR (Datatypes.S D)) by (apply le_INR; lia); pose proof (pos_INR D).
+      assert (INR D * u <= INR (Datatypes.S D) * u) by (apply Rmult_le_compat_r; lra).
+      assert (0 <= INR D * u) by (apply Rmult_le_pos; lra).
+      unfold running_bound.gamma, Rdiv; apply Rmult_le_compat;
+        [lra | left; apply Rinv_0_lt_compat; lra | lra | apply Rinv_le_contravar; lra]. }
+    pose proof ohat_sum as OS; pose proof (Rabs_pos bo).
+    assert (S0 : 0 <= sumn (fun i => Rabs (Wo i) * Rabs (ohat i)) D) by (apply sumn_ge0; intros; apply Rmult_le_pos; apply Rabs_pos).
+    assert (Q1 : gamma D * sumn (fun i => Rabs (Wo i) * Rabs (ohat i)) D <=
+      gamma (Datatypes.S D) * (sumn (fun i => Rabs (Wo i) * (Rabs (oexact i) + oerr i)) D + Rabs bo)) by (apply Rmult_le_compat; lra).
+    replace (ph - sumn (fun i => Wo i * oexact i) D) with
+      (sumn (fun i => Wo i * (ohat i - oexact i)) D + (ph - sumn (fun i => Wo i * ohat i) D)).
+    - eapply Rle_trans; [apply Rabs_triang|]; pose proof projection_error; unfold ph_rounding; lra.
+    - replace (sumn (fun i => Wo i * (ohat i - oexact i)) D)
+        with (sumn (fun i => Wo i * ohat i) D + (-1) * sumn (fun i => Wo i * oexact i) D); [ring|].
+      rewrite <- sumn_scal, <- sumn_plus; apply sumn_ext; intros; ring. }
+  pose proof (residual_early_bias_bound u eta u_ge0 u_lt1 eta_ge0 xin ph bo x0 _ ex _ xb y xin_spec PB N1 N2) as B.
+  unfold any_pass_bound, y_exact; eapply Rle_trans; [exact B|].
+  apply Rplus_le_compat_r, Rplus_le_compat_r, Rmult_le_compat_l; [lra|].
+  assert (XS : Rabs xin <= Rabs x0 + ex).
+  { replace xin with (x0 + (xin - x0)) by ring; eapply Rle_trans; [apply Rabs_triang | lra]. }
+  assert (u * (Rabs xin + Rabs bo) <= u * (Rabs x0 + ex + Rabs bo)) by (apply Rmult_le_compat_l; lra).
+  unfold pass_error, early_bias; lra.
 Qed.
 End Pass.
 
@@ -314,53 +377,70 @@ Hypothesis n_pos : (1 <= n)%nat.
 Hypothesis n_short : short u (n + 5).
 Hypothesis eps_ge0 : 0 <= eps.
 
-(* a token x with input error dl, its computed normalisation nh; e_v bounds the variance's error,
-   gr the root's *)
-Definition normalised (two_pass : bool) (x dl e wt bias : nat -> R) (gr : R) (nh : nat -> R) :=
-  exists m d vh ah rh,
+(* a token x with input error dl: its computed mean, differences, variance and root; gr bounds the root's error *)
+Definition moments (two_pass : bool) (x dl : nat -> R) (gr m : R) (d : nat -> R) (vh ah rh : R) :=
   mean_hat u eta n (xh x dl) m /\ (forall i, (i < n)%nat -> near u eta (xh x dl i - m) (d i)) /\
   (if two_pass then mean_square_hat u eta n d vh
    else exists q p, mean_square_hat u eta n (xh x dl) q /\ rounded_or_fused u eta (m * m) p /\ near u eta (q - p) vh) /\
-  near u eta (vh + eps) ah /\ (0 < ah -> Rabs (rh * sqrt ah - 1) <= gr) /\
-  (forall i, (i < n)%nat -> normalized_hat u eta d rh wt bias i (nh i)).
+  near u eta (vh + eps) ah /\ (0 < ah -> Rabs (rh * sqrt ah - 1) <= gr).
+(* its computed normalisation nh: the rounded difference times root and weight, plus the bias; *)
+Definition normalised (two_pass : bool) (x dl wt bias : nat -> R) (gr : R) (nh : nat -> R) :=
+  exists m d vh ah rh, moments two_pass x dl gr m d vh ah rh /\
+  forall i, (i < n)%nat -> normalized_hat u eta d rh wt bias i (nh i).
+(* or, channel by channel, folded into x s + (bias - m s) *)
+Definition any_normalised (two_pass : bool) (x dl wt bias : nat -> R) (gr : R) (nh : nat -> R) :=
+  exists m d vh ah rh, moments two_pass x dl gr m d vh ah rh /\
+  forall i, (i < n)%nat -> normalized_hat u eta d rh wt bias i (nh i) \/ folded_hat u eta x dl m rh wt bias i (nh i).
 Definition e_v (two_pass : bool) x e := if two_pass then two_pass_e_v u eta n x e else one_pass_e_v u eta n x e.
 
-Variables (two_pass : bool) (x dl e wt bias : nat -> R) (gr : R) (nh : nat -> R).
+(* E bounds the variance's error: where either variance may be taken, the larger of the two *)
+Variables (two_pass : bool) (x dl e wt bias : nat -> R) (gr E : R) (nh : nat -> R).
 Hypothesis dl_spec : forall i, (i < n)%nat -> Rabs (dl i) <= e i.
 Hypothesis a_pos : 0 < a n x eps.
 Hypothesis gr_spec : 0 <= gr <= 1.
-Hypothesis alpha_lt1 : alpha u n x eps (e_v two_pass x e) < 1.
-Hypothesis nh_spec : normalised two_pass x dl e wt bias gr nh.
+Hypothesis E_spec : e_v two_pass x e <= E.
+Hypothesis alpha_lt1 : alpha u n x eps E < 1.
 
-Lemma variance_ok m d vh : mean_hat u eta n (xh x dl) m -> (forall i, (i < n)%nat -> near u eta (xh x dl i - m) (d i)) ->
-  (if two_pass then mean_square_hat u eta n d vh
-   else exists q p, mean_square_hat u eta n (xh x dl) q /\ rounded_or_fused u eta (m * m) p /\ near u eta (q - p) vh) ->
-  Rabs (vh - var n x) <= e_v two_pass x e - 2 * eta.
+Lemma variance_ok m d vh ah rh : moments two_pass x dl gr m d vh ah rh -> Rabs (vh - var n x) <= E - 2 * eta.
 Proof.
-intros Hm Hd Hv; unfold e_v; destruct two_pass.
+intros (Hm & Hd & Hv & _); apply Rle_trans with (e_v two_pass x e - 2 * eta); [|lra]; unfold e_v; destruct two_pass.
 - exact (two_pass_variance_bound u eta u_ge0 u_lt1 eta_ge0 eta_small n n_pos n_short x dl e eps dl_spec eps_ge0 a_pos m Hm d Hd vh Hv).
 - destruct Hv as (q & p & Hq & Hp & Hv).
   exact (one_pass_variance_bound u eta u_ge0 u_lt1 eta_ge0 eta_small n n_pos n_short x dl e eps dl_spec eps_ge0 a_pos m Hm d Hd q vh p Hq Hp Hv).
 Qed.
-Theorem normalised_functional c :
-  Rabs (sumn (fun i => c i * (nh i - exact n x eps wt bias i)) n) <= functional u eta n x e eps (e_v two_pass x e) gr wt bias c.
+Local Notation given Hm Hd V Ha Hr x := (x u eta u_ge0 u_lt1 eta_ge0 eta_small n n_pos n_short _ dl e eps dl_spec eps_ge0 a_pos _ Hm _ Hd
+  _ _ _ E gr V Ha alpha_lt1 gr_spec Hr) (only parsing).
+Local Notation loc := (local u eta n x e eps E gr wt bias).
+Local Notation any_loc := (any_local u eta n x e eps E gr wt bias).
+Local Notation error i := (nh i - exact n x eps wt bias i).
+
+Theorem normalised_functional c : normalised two_pass x dl wt bias gr nh ->
+  Rabs (sumn (fun i => c i * error i) n) <= functional u eta n x e eps E gr wt loc c.
 Proof.
-destruct nh_spec as (m & d & vh & ah & rh & Hm & Hd & Hv & Ha & Hr & Hn).
-pose proof (variance_ok m d vh Hm Hd Hv) as V.
-pose proof (root_bound u eta u_ge0 u_lt1 eta_ge0 eta_small n n_pos n_short x dl e eps dl_spec eps_ge0 a_pos m Hm d Hd
-  vh ah rh (e_v two_pass x e) gr V Ha alpha_lt1 gr_spec Hr) as RB.
-exact (layer_norm_functional u eta u_ge0 u_lt1 eta_ge0 eta_small n n_pos n_short x dl e eps dl_spec eps_ge0 a_pos m Hm d Hd
-  vh ah rh (e_v two_pass x e) gr V Ha alpha_lt1 gr_spec Hr wt bias RB u_small c nh Hn).
+intros (m & d & vh & ah & rh & M & Hn); pose proof (variance_ok _ _ _ _ _ M) as V; destruct M as (Hm & Hd & Hv & Ha & Hr).
+pose proof (given Hm Hd V Ha Hr root_bound) as RB.
+exact (given Hm Hd V Ha Hr layer_norm_functional wt bias RB u_small loc c nh (given Hm Hd V Ha Hr local_located wt bias RB u_small nh Hn)).
 Qed.
-Theorem normalised_channel i : (i < n)%nat -> Rabs (nh i - exact n x eps wt bias i) <=
-  common u eta n x e eps (e_v two_pass x e) gr wt i + local u eta n x e eps (e_v two_pass x e) gr wt bias i.
+Theorem normalised_channel i : (i < n)%nat -> normalised two_pass x dl wt bias gr nh ->
+  Rabs (error i) <= common u eta n x e eps E gr wt i + loc i.
 Proof.
-intros Hi; destruct nh_spec as (m & d & vh & ah & rh & Hm & Hd & Hv & Ha & Hr & Hn).
-pose proof (variance_ok m d vh Hm Hd Hv) as V.
-pose proof (root_bound u eta u_ge0 u_lt1 eta_ge0 eta_small n n_pos n_short x dl e eps dl_spec eps_ge0 a_pos m Hm d Hd
-  vh ah rh (e_v two_pass x e) gr V Ha alpha_lt1 gr_spec Hr) as RB.
-exact (layer_norm_bound u eta u_ge0 u_lt1 eta_ge0 eta_small n n_pos n_short x dl e eps dl_spec eps_ge0 a_pos m Hm d Hd
-  vh ah rh (e_v two_pass x e) gr V Ha alpha_lt1 gr_spec Hr wt bias RB u_small i nh Hi Hn).
+intros Hi (m & d & vh & ah & rh & M & Hn); pose proof (variance_ok _ _ _ _ _ M) as V; destruct M as (Hm & Hd & Hv & Ha & Hr).
+pose proof (given Hm Hd V Ha Hr root_bound) as RB.
+exact (given Hm Hd V Ha Hr layer_norm_bound wt bias RB u_small loc i nh Hi (given Hm Hd V Ha Hr local_located wt bias RB u_small nh Hn)).
+Qed.
+Theorem any_normalised_functional c : any_normalised two_pass x dl wt bias gr nh ->
+  Rabs (sumn (fun i => c i * error i) n) <= functional u eta n x e eps E gr wt any_loc c.
+Proof.
+intros (m & d & vh & ah & rh & M & Hn); pose proof (variance_ok _ _ _ _ _ M) as V; destruct M as (Hm & Hd & Hv & Ha & Hr).
+pose proof (given Hm Hd V Ha Hr root_bound) as RB.
+exact (given Hm Hd V Ha Hr layer_norm_functional wt bias RB u_small any_loc c nh (given Hm Hd V Ha Hr any_located wt bias RB u_small nh Hn)).
+Qed.
+Theorem any_normalised_channel i : (i < n)%nat -> any_normalised two_pass x dl wt bias gr nh ->
+  Rabs (error i) <= common u eta n x e eps E gr wt i + any_loc i.
+Proof.
+intros Hi (m & d & vh & ah & rh & M & Hn); pose proof (variance_ok _ _ _ _ _ M) as V; destruct M as (Hm & Hd & Hv & Ha & Hr).
+pose proof (given Hm Hd V Ha Hr root_bound) as RB.
+exact (given Hm Hd V Ha Hr layer_norm_bound wt bias RB u_small any_loc i nh Hi (given Hm Hd V Ha Hr any_located wt bias RB u_small nh Hn)).
 Qed.
 End Normalised.
 

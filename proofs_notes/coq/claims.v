@@ -4,12 +4,12 @@
 
    Main results
      recurrence_<form>_state, recurrence_<form>_output for
-       sequential, masked_attention, chunked, scan, any_order, prefix_product,
+       sequential, masked_attention, chunked, scan, scan_carried, any_order, prefix_product,
        prefix_product_segmented, any_form
      recurrence_sequential_running       the running bound, state and output
      recurrence_underflow                the closed form of the underflow amount
      axial_layer_norm_two_pass, axial_layer_norm_one_pass, axial_linear,
-     axial_attention_two_pass, axial_attention_online, axial_residual, axial_block                                     *)
+     axial_attention_two_pass, axial_attention_online, axial_residual, axial_block, axial_any_form                     *)
 From Coq Require Import Reals QArith Qreals List Lra Lia Permutation.
 Require Import counter_calculus recurrence_counts output_counts recurrence_bounds running_bound
   prefix_product any_form linear layer_norm softmax weighted_mean attention attention_online axial_block.
@@ -57,6 +57,7 @@ Definition mean_square_roundings n := (n + 2)%nat.
 Definition variance_roundings n := (n + 5)%nat.
 Definition root_roundings := 3%nat.
 Definition normalize_roundings := 3%nat.
+Definition folded_roundings := 2%nat.
 Definition linear_roundings (n : nat) := n.
 Definition linear_with_bias_roundings n := Datatypes.S n.
 Definition logit_roundings d := (d + 3)%nat.
@@ -157,6 +158,24 @@ rename Ha into Hatt; start; fold C in Ha |- *; rewrite !(Q2R_inv _ CN), !Q2R_qn 
 now apply (Lb chunked_output_bound C c r sh y Hr HC Ht H Hatt).
 Qed.
 
+(* a scan whose trees have C = min(chunk, t) steps, the state carried from one to the next: the constants of chunked *)
+Theorem recurrence_scan_carried_state chunk c r i y : (i < D)%nat -> (1 <= chunk)%nat -> let C := Nat.min chunk t in
+  (1 <= r <= C)%nat -> t = (c * C + r)%nat -> recurrence_counts.scan_carried_state u eta g b (ki k i) v (s0 i) C c r y ->
+  state_bound_of (claims.chunked_state t chunk) i y.
+Proof.
+intros Hi H1 C Hr Ht H; apply (recurrence_chunked_state chunk c r i y Hi H1 Hr Ht).
+exact (scan_carried_chunked u eta g b (ki k i) v (s0 i) _ c r y H).
+Qed.
+Theorem recurrence_scan_carried_output chunk c r sh y : (1 <= chunk)%nat -> let C := Nat.min chunk t in
+  (1 <= r <= C)%nat -> t = (c * C + r)%nat ->
+  (forall i, (i < D)%nat -> recurrence_counts.scan_carried_state u eta g b (ki k i) v (s0 i) C c r (sh i)) ->
+  dot_hat u eta q sh D y -> output_bound_of (chunked_output t D chunk) y.
+Proof.
+intros H1 C Hr Ht H Hy; assert (HC : (C <= t)%nat) by apply Nat.le_min_r.
+assert (CN : ~ (qn C == 0)%Q) by (apply qn_nonzero; lia).
+start; fold C in Ha |- *; rewrite !(Q2R_inv _ CN), !Q2R_qn in *.
+now apply (Lb scan_carried_output_bound C c r sh y Hr HC Ht H Hy).
+Qed.
 Theorem recurrence_scan_state d i y : (i < D)%nat -> (d <= 2 * Nat.log2_up t + 1)%nat ->
   recurrence_counts.scan_state u eta g b (ki k i) v (s0 i) t d y -> state_bound_of (claims.scan_state t) i y.
 Proof. intros Hi Hd H; start; now apply (Lb scan_state_bound i Hi d y Hd H). Qed.
@@ -245,6 +264,14 @@ Theorem axial_layer_norm_counts n x e f r moved RR wt eps e_v gr bias i :
      + u * (Rabs (exact n x eps wt bias i) + common u eta n x e eps e_v gr wt i)
      + 4 * eta * ((1 + Rabs (wt i)) * (1 + (1 + RR) * r) * (1 + (Rabs f + moved)))).
 Proof. repeat split; intros; subst; reflexivity. Qed.
+Theorem axial_any_form_counts n x e f r moved RR wt eps e_v gr bias i size m :
+  f = layer_norm.f n x i -> r = layer_norm.r n x eps -> moved = layer_norm.moved u eta n x e i -> RR = layer_norm.RR u n x eps e_v gr ->
+  size = layer_norm.size x e i -> m = m_size n x e + e_mu u eta n x e ->
+  any_local u eta n x e eps e_v gr wt bias i = gamma u normalize_roundings * (1 + u) * (Rabs (wt i) * r * (1 + RR) * (Rabs f + moved))
+    + u * (Rabs (exact n x eps wt bias i) + common u eta n x e eps e_v gr wt i)
+    + gamma u folded_roundings * (Rabs (wt i) * r * (1 + RR) * (size + 2 * m) + Rabs (bias i))
+    + 8 * eta * ((1 + Rabs (wt i)) * (1 + (1 + RR) * r) * (1 + (size + m))).
+Proof. intros; subst; reflexivity. Qed.
 Definition axial_layer_norm_two_pass us eg es n eps np ns ee := normalised_functional u eta u_ge0 us eg es n eps np ns ee true.
 Definition axial_layer_norm_one_pass us eg es n eps np ns ee := normalised_functional u eta u_ge0 us eg es n eps np ns ee false.
 Theorem axial_layer_norm_root ah s rh : 3 * u < 1 -> 0 < ah -> Rabs (s - sqrt ah) <= u * sqrt ah -> Rabs (rh - / s) <= u * / s ->
@@ -272,4 +299,15 @@ Definition axial_residual := residual_bound u eta u_ge0 u_lt1 eta_ge0.
 Definition axial_residual_early_bias := residual_early_bias_bound u eta u_ge0 u_lt1 eta_ge0.
 Definition axial_block := axial_pass_bound u eta.
 Definition axial_block_tokens := normalised_functional u eta u_ge0.
+(* a pass of unknown form: LayerNorm plain or folded, either variance, the scale of the logits anywhere, sums and
+   rescalings in any order, the bias before or after the residual *)
+Definition axial_any_form := axial_any_pass_bound u eta.
+Definition axial_any_form_tokens := any_normalised_functional u eta u_ge0.
+Definition axial_any_form_channel := any_normalised_channel u eta u_ge0.
+Theorem axial_any_form_logit d qh kh scale y : (1 <= d)%nat -> short u (d + 3) -> 0 <= scale <= 1 ->
+  logit_hat u eta d qh kh scale y ->
+  Rabs (y - scale * sumn (fun i => qh i * kh i) d) <=
+    gamma u (logit_roundings d) * (scale * sumn (fun i => Rabs (qh i) * Rabs (kh i)) d)
+    + (4 * INR d * eta + 2 * eta * (sumn (fun i => Rabs (qh i)) d + sumn (fun i => Rabs (kh i)) d)).
+Proof. exact (logit_any_bound u eta u_ge0 u_lt1 eta_ge0 d qh kh scale y). Qed.
 End Axial.

@@ -67,7 +67,8 @@ Definition axial_lines := flat_map (fun n =>
     line "lost" "quotient_lost" [show_n n; "7"; "5/4"] [show_q (quotient_lost_q n 7 tiny126 (5 # 4))];
     line "gamma" "gamma" [show_n n] [show_q (gamma_q u24 n)] ]) ns
   +++ [ line "roundings" "root_roundings" [] [show_n root_roundings];
-       line "roundings" "normalize_roundings" [] [show_n normalize_roundings] ].
+       line "roundings" "normalize_roundings" [] [show_n normalize_roundings];
+       line "roundings" "folded_roundings" [] [show_n folded_roundings] ].
 
 Set Printing Width 400.
 Set Printing Depth 100000.

@@ -14,11 +14,13 @@
      two_pass_variance_bound, one_pass_variance_bound
      root_bound                            |rh - r| <= R r
      correctly_rounded_root                sqrt and division correctly rounded: gamma_root = gamma_3
+     local_spec                            difference, root, weight in any order, then the bias: local_i
+     folded_spec, local_any                x s + (bias - m s) with s = w / root, or as before: any_local_i
      layer_norm_decomposition              nh_i - n_i = rel w r f + (1+rel) r w (dl_i - mean dl)
                                                         - (1+rel) r w em + l_i
-                                           with |rel| <= R, |em| <= e_mu, |l_i| <= local_i
+                                           with |rel| <= R, |em| <= e_mu, |l_i| <= loc_i (local or any_local)
      layer_norm_functional                 |sum c_i (nh_i - n_i)|, the shared unknowns kept together
-     layer_norm_bound                      |nh_i - n_i| <= common_i + local_i                     *)
+     layer_norm_bound                      |nh_i - n_i| <= common_i + loc_i                       *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation.
 Require Import counter_calculus running_bound prefix_product linear.
 Open Scope R_scope.
@@ -634,21 +636,33 @@ destruct S as [(t1 & N1 & N2)|[(t1 & N1 & N2)|(t1 & N1 & N2)]].
   assert (rho * eta <= 5 / 4 * (/ 32 * / 16)) by (apply Rmult_le_compat; lra). lra.
 Qed.
 
-Theorem layer_norm_decomposition : exists l,
-  Rabs rel <= RR /\ Rabs em <= e_mu /\ forall nh,
-  (forall i, (i < n)%nat -> normalized_hat i (nh i)) -> forall i, (i < n)%nat ->
-  nh i - exact i = rel * (wt i * (r * f i)) + (1 + rel) * r * (wt i * (dl i - mean dl))
-                   - (1 + rel) * r * em * wt i + l nh i /\ Rabs (l nh i) <= local i.
+(* the affine image of the computed mean and root *)
+Definition target i := wt i * (rh * (xh i - m)) + bias i.
+Lemma rh_size : Rabs rh <= (1 + RR) * r.
 Proof.
-exists (fun (nh : nat -> R) i => nh i - (wt i * (rh * (xh i - m)) + bias i)).
-split; [apply rel_spec|]; split; [apply em_spec|]; intros nh H i Hi; split.
-{ unfold exact; rewrite D_eq, rh_rel; ring. }
-destruct (H i Hi) as (t & Sc & N).
+pose proof rel_spec as RS; pose proof r_pos as RP; pose proof RR_ge0 as R0.
+rewrite rh_rel, Rabs_mult, (Rabs_pos_eq r) by lra; apply Rmult_le_compat_r; [lra|].
+eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_R1; lra.
+Qed.
+Lemma target_size i : (i < n)%nat -> Rabs (target i) <= Rabs (exact i) + common i.
+Proof.
+intros Hi; pose proof rel_spec as RS; pose proof r_pos as RP; pose proof (moved_spec i Hi) as MS.
+replace (target i) with (exact i + wt i * (r * (rel * f i + (1 + rel) * ((dl i - mean dl) - em)))).
+2:{ unfold target, exact; rewrite D_eq, rh_rel; ring. }
+eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat_l.
+unfold common, gain; rewrite Rabs_mult, Rmult_assoc; apply Rmult_le_compat_l; [apply Rabs_pos|].
+rewrite Rabs_mult, (Rabs_pos_eq r) by lra; apply Rmult_le_compat_l; [lra|].
+eapply Rle_trans; [apply Rabs_triang|]; rewrite !Rabs_mult; apply Rplus_le_compat.
+- apply Rmult_le_compat_r; [apply Rabs_pos | exact RS].
+- apply Rmult_le_compat; try apply Rabs_pos; [|exact MS].
+  eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_R1; lra.
+Qed.
+
+Theorem local_spec i y : (i < n)%nat -> normalized_hat i y -> Rabs (y - target i) <= local i.
+Proof.
+intros Hi (t & Sc & N); unfold target.
+pose proof RR_ge0 as R0; pose proof r_pos as RP; pose proof rh_size as RH.
 pose proof (scaled_bound (xh i - m) (d i) (wt i) t (d_spec i Hi) Sc) as B.
-pose proof rel_spec as RS; pose proof RR_ge0 as R0; pose proof r_pos as RP.
-assert (RH : Rabs rh <= (1 + RR) * r).
-{ rewrite rh_rel, Rabs_mult, (Rabs_pos_eq r) by lra; apply Rmult_le_compat_r; [lra|].
-  eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_R1; lra. }
 pose proof (moved_spec i Hi) as MS.
 assert (DD : Rabs (xh i - m) <= Rabs (f i) + moved i).
 { rewrite D_eq; eapply Rle_trans; [apply Rabs_triang | lra]. }
@@ -667,17 +681,7 @@ assert (B2 : Rabs (t - wt i * (rh * (xh i - m))) <= gamma 3 * product i + 2 * et
 assert (B3 : Rabs (t + bias i - (wt i * (rh * (xh i - m)) + bias i)) <= gamma 3 * product i + 2 * eta * scale_size i).
 { replace (t + bias i - (wt i * (rh * (xh i - m)) + bias i)) with (t - wt i * (rh * (xh i - m))) by ring; exact B2. }
 pose proof (L5 near_close _ _ _ _ N B3) as B4.
-assert (CB : Rabs (wt i * (rh * (xh i - m)) + bias i) <= Rabs (exact i) + common i).
-{ replace (wt i * (rh * (xh i - m)) + bias i) with
-    (exact i + wt i * (r * (rel * f i + (1 + rel) * ((dl i - mean dl) - em)))).
-  2:{ unfold exact; rewrite D_eq, rh_rel; ring. }
-  eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat_l.
-  unfold common, gain; rewrite Rabs_mult, Rmult_assoc; apply Rmult_le_compat_l; [lra|].
-  rewrite Rabs_mult, (Rabs_pos_eq r) by lra; apply Rmult_le_compat_l; [lra|].
-  eapply Rle_trans; [apply Rabs_triang|]; rewrite !Rabs_mult; apply Rplus_le_compat.
-  - apply Rmult_le_compat_r; assumption.
-  - apply Rmult_le_compat; try apply Rabs_pos; [|exact MS].
-    eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_R1; lra. }
+pose proof (target_size i Hi) as CB; unfold target in CB.
 assert (u * Rabs (wt i * (rh * (xh i - m)) + bias i) <= u * (Rabs (exact i) + common i)) by (apply Rmult_le_compat_l; lra).
 assert (S1 : 1 <= scale_size i).
 { unfold scale_size; assert (0 <= (1 + RR) * r) by (apply Rmult_le_pos; lra).
@@ -687,6 +691,183 @@ assert (S1 : 1 <= scale_size i).
 assert (eta * 1 <= eta * scale_size i) by (apply Rmult_le_compat_l; lra).
 assert (u * (eta * scale_size i) <= / 16 * (eta * scale_size i)) by (apply Rmult_le_compat_r; [apply Rmult_le_pos|]; lra).
 unfold local; lra.
+Qed.
+
+(** ** LayerNorm folded into x s + (bias - m s), s = wt rh; m s and x s rounded or fused *)
+Definition folded_hat i y := exists s p c t, near (wt i * rh) s /\ rounded_or_fused u eta (m * s) p /\
+  near (bias i - p) c /\ rounded_or_fused u eta (xh i * s) t /\ near (t + c) y.
+Definition reach i := size i + (m_size + e_mu).        (* at least |xh i| + |m| *)
+Definition folded_size i := gain i * (1 + RR) * (size i + 2 * (m_size + e_mu)) + Rabs (bias i).
+Definition any_scale_size i := (1 + Rabs (wt i)) * (1 + (1 + RR) * r) * (1 + reach i).
+(* for either way of computing it *)
+Definition any_local i := gamma 3 * (1 + u) * product i + u * (Rabs (exact i) + common i)
+  + gamma 2 * folded_size i + 8 * eta * any_scale_size i.
+Lemma m_spec' : Rabs m <= m_size + e_mu.
+Proof.
+replace m with (mu + mean dl + em) by (unfold em; rewrite mean_xh; ring).
+eapply Rle_trans; [apply Rabs_triang|]; pose proof em_spec; pose proof mean_dl; pose proof (Rabs_triang mu (mean dl)).
+unfold m_size; lra.
+Qed.
+Lemma gamma_2 : 2 * u <= gamma 2.
+Proof.
+unfold running_bound.gamma; simpl; apply Rmult_le_reg_r with (1 - 2 * u); [lra|].
+replace ((1 + 1) * u / (1 - (1 + 1) * u) * (1 - 2 * u)) with (2 * u) by (field; lra).
+assert (0 <= u * u) by (apply Rmult_le_pos; lra); lra.
+Qed.
+Lemma gamma_3 : 3 * u <= gamma 3.
+Proof.
+unfold running_bound.gamma; simpl; apply Rmult_le_reg_r with (1 - 3 * u); [lra|].
+replace ((1 + 1 + 1) * u / (1 - (1 + 1 + 1) * u) * (1 - 3 * u)) with (3 * u) by (field; lra).
+assert (0 <= u * u) by (apply Rmult_le_pos; lra); lra.
+Qed.
+Lemma gain_size i z b : 0 <= z -> z <= b -> Rabs (wt i * rh) * z <= gain i * (1 + RR) * b.
+Proof.
+intros Z0 Zb; pose proof rh_size as RH; pose proof (Rabs_pos (wt i)); pose proof (Rabs_pos rh); pose proof r_pos; pose proof RR_ge0.
+rewrite Rabs_mult; unfold gain; replace (Rabs (wt i) * r * (1 + RR)) with (Rabs (wt i) * ((1 + RR) * r)) by ring.
+apply Rmult_le_compat; [apply Rmult_le_pos; lra | exact Z0 | apply Rmult_le_compat_l; lra | exact Zb].
+Qed.
+Lemma any_scale_size_ge i : (i < n)%nat -> 0 <= reach i /\ 1 + reach i <= any_scale_size i.
+Proof.
+intros Hi; pose proof (size_spec i Hi); pose proof (Rabs_pos (xh i)); pose proof m_spec'; pose proof (Rabs_pos m).
+pose proof (Rabs_pos (wt i)); pose proof r_pos; pose proof RR_ge0.
+assert (R0 : 0 <= reach i) by (unfold reach; lra); split; [exact R0|].
+unfold any_scale_size; assert (0 <= (1 + RR) * r) by (apply Rmult_le_pos; lra).
+assert (1 * 1 <= (1 + Rabs (wt i)) * (1 + (1 + RR) * r)) by (apply Rmult_le_compat; lra).
+assert (1 * (1 + reach i) <= (1 + Rabs (wt i)) * (1 + (1 + RR) * r) * (1 + reach i)) by (apply Rmult_le_compat_r; lra). lra.
+Qed.
+
+Theorem folded_spec i y : (i < n)%nat -> folded_hat i y -> Rabs (y - target i) <= any_local i.
+Proof.
+intros Hi (s & p & c & t & Ns & Np & Nc & Nt & N); unfold target.
+pose proof (target_size i Hi) as TS; unfold target in TS.
+apply ((L7 rf_error)) in Np; apply ((L7 rf_error)) in Nt; unfold counter_calculus.near in Ns, Nc.
+set (S := wt i * rh) in *; replace (wt i * (rh * (xh i - m))) with (S * (xh i - m)) in * by (unfold S; ring).
+pose proof (size_spec i Hi) as XS; pose proof m_spec' as MS; destruct (any_scale_size_ge i Hi) as (RG & ZG).
+pose proof (moved_spec i Hi) as MV.
+assert (FS : Rabs (xh i - m) <= Rabs (f i) + moved i).
+{ rewrite D_eq; eapply Rle_trans; [apply Rabs_triang | lra]. }
+assert (FR : Rabs (xh i - m) <= Rabs (xh i) + Rabs m).
+{ unfold Rminus; eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_Ropp; lra. }
+pose proof (gain_size i (Rabs (xh i - m)) _ (Rabs_pos _) FS) as GP.
+pose proof (gain_size i (Rabs (xh i)) _ (Rabs_pos _) XS) as GX.
+pose proof (gain_size i (Rabs m) _ (Rabs_pos _) MS) as GM.
+replace (gain i * (1 + RR) * (Rabs (f i) + moved i)) with (product i) in GP by reflexivity.
+fold S in GP, GX, GM.
+set (a := Rabs S) in *; set (X := Rabs (xh i)) in *; set (Mm := Rabs m) in *; set (F := Rabs (xh i - m)) in *.
+assert (A0 : 0 <= a) by apply Rabs_pos; assert (X0 : 0 <= X) by apply Rabs_pos; assert (M0 : 0 <= Mm) by apply Rabs_pos.
+assert (F0 : 0 <= F) by apply Rabs_pos; pose proof (Rabs_pos (bias i)) as B0.
+assert (SS : Rabs s <= (1 + u) * a + eta).
+{ replace s with (S + (s - S)) by ring; eapply Rle_trans; [apply Rabs_triang|]; fold a; lra. }
+pose proof (Rabs_pos s) as S0.
+rewrite Rabs_mult in Np, Nt; fold Mm in Np; fold X in Nt.
+(* every product as an atom *)
+assert (E1 : Rabs ((s - S) * (xh i - m)) <= u * (a * F) + eta * F).
+{ rewrite Rabs_mult; fold F; replace (u * (a * F) + eta * F) with ((u * a + eta) * F) by ring; apply Rmult_le_compat_r; assumption. }
+assert (XSs : X * Rabs s <= (1 + u) * (a * X) + eta * X).
+{ replace ((1 + u) * (a * X) + eta * X) with (X * ((1 + u) * a + eta)) by ring; apply Rmult_le_compat_l; assumption. }
+assert (MSs : Mm * Rabs s <= (1 + u) * (a * Mm) + eta * Mm).
+{ replace ((1 + u) * (a * Mm) + eta * Mm) with (Mm * ((1 + u) * a + eta)) by ring; apply Rmult_le_compat_l; assumption. }
+assert (aX0 : 0 <= a * X) by (now apply Rmult_le_pos); assert (aM0 : 0 <= a * Mm) by (now apply Rmult_le_pos).
+assert (aF0 : 0 <= a * F) by (now apply Rmult_le_pos).
+assert (hX0 : 0 <= eta * X) by (now apply Rmult_le_pos); assert (hM0 : 0 <= eta * Mm) by (now apply Rmult_le_pos).
+assert (hF0 : 0 <= eta * F) by (now apply Rmult_le_pos).
+assert (sc : forall k z, 0 <= z -> 0 <= k <= / 16 -> 0 <= k * z <= / 16 * z).
+{ intros k z Hz Hk; split; [apply Rmult_le_pos; lra | apply Rmult_le_compat_r; lra]. }
+assert (U0 : 0 <= u <= / 16) by lra.
+assert (mono : forall z z', z <= z' -> u * z <= u * z') by (intros; apply Rmult_le_compat_l; lra).
+assert (PP : Rabs p <= (1 + u) * (Mm * Rabs s) + eta).
+{ replace p with (m * s + (p - m * s)) by ring; eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_mult; fold Mm; lra. }
+assert (CP : Rabs (c - (bias i - p)) <= u * (Rabs (bias i) + Rabs p) + eta).
+{ eapply Rle_trans; [exact Nc|]; apply Rplus_le_compat_r, mono.
+  unfold Rminus; eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_Ropp; lra. }
+pose proof (mono _ _ XSs) as UX; pose proof (mono _ _ MSs) as UM; pose proof (mono _ _ PP) as UP.
+pose proof (mono _ _ UM) as UUM.
+(* the sum of all errors but the last rounding *)
+assert (E0 : Rabs (t + c - (S * (xh i - m) + bias i)) <=
+   u * (a * F) + 2 * (u * (a * X)) * (9 / 16) + 4 * (u * (a * Mm)) * (5 / 8) + u * Rabs (bias i)
+   + eta * (3 + / 8) + eta * F + / 8 * (eta * X) + / 4 * (eta * Mm)).
+{ replace (t + c - (S * (xh i - m) + bias i))
+    with (((t - xh i * s) + (c - (bias i - p))) + (- (p - m * s) + (s - S) * (xh i - m))) by ring.
+  eapply Rle_trans; [apply Rabs_triang|].
+  assert (Rabs (t - xh i * s + (c - (bias i - p))) <= Rabs (t - xh i * s) + Rabs (c - (bias i - p))) by apply Rabs_triang.
+  assert (Rabs (- (p - m * s) + (s - S) * (xh i - m)) <= Rabs (p - m * s) + Rabs ((s - S) * (xh i - m))).
+  { eapply Rle_trans; [apply Rabs_triang|]; rewrite Rabs_Ropp; lra. }
+  pose proof (sc u (u * (a * X)) ltac:(apply Rmult_le_pos; lra) U0) as T1.
+  pose proof (sc u (u * (a * Mm)) ltac:(apply Rmult_le_pos; lra) U0) as T2.
+  pose proof (sc u (u * (u * (a * Mm))) ltac:(apply Rmult_le_pos; [lra | apply Rmult_le_pos; lra]) U0) as T3.
+  pose proof (sc u (eta * X) hX0 U0) as T4; pose proof (sc u (eta * Mm) hM0 U0) as T5.
+  pose proof (sc u (u * (eta * Mm)) ltac:(apply Rmult_le_pos; lra) U0) as T6.
+  pose proof (sc u eta eta_ge0 U0) as T7.
+  lra. }
+pose proof (L5 near_close _ _ _ _ N E0) as B; clear E0.
+eapply Rle_trans; [exact B|]; clear B.
+pose proof (mono _ _ TS) as UT.
+pose proof gamma_2 as G2; pose proof gamma_3 as G3.
+assert (P0 : 0 <= product i) by lra.
+assert (Q1 : 3 * u * (1 + u) * product i <= gamma 3 * (1 + u) * product i).
+{ apply Rmult_le_compat_r; [exact P0|]; apply Rmult_le_compat_r; lra. }
+set (gx := gain i * (1 + RR) * size i) in *; set (gm := gain i * (1 + RR) * (m_size + e_mu)) in *.
+assert (FE : folded_size i = gx + 2 * gm + Rabs (bias i)) by (unfold folded_size, gx, gm; ring).
+assert (Q2 : 2 * u * folded_size i <= gamma 2 * folded_size i) by (apply Rmult_le_compat_r; [rewrite FE; lra | exact G2]).
+rewrite FE in Q2 at 1.
+assert (Q3 : eta * (1 + reach i) <= eta * any_scale_size i) by (apply Rmult_le_compat_l; lra).
+assert (Q4 : eta * (X + Mm) <= eta * reach i) by (apply Rmult_le_compat_l; unfold reach; lra).
+assert (Q5 : eta * F <= eta * reach i) by (apply Rmult_le_compat_l; unfold reach; lra).
+pose proof (mono _ _ GP) as V1; pose proof (mono _ _ GX) as V2; pose proof (mono _ _ GM) as V3.
+assert (0 <= u * product i) by (apply Rmult_le_pos; lra).
+assert (0 <= u * gx) by (apply Rmult_le_pos; lra). assert (0 <= u * gm) by (apply Rmult_le_pos; lra).
+assert (0 <= u * Rabs (bias i)) by (apply Rmult_le_pos; lra).
+pose proof (sc u (u * (a * F)) ltac:(apply Rmult_le_pos; lra) U0) as T0.
+pose proof (sc u (u * (a * X)) ltac:(apply Rmult_le_pos; lra) U0) as T1.
+pose proof (sc u (u * (a * Mm)) ltac:(apply Rmult_le_pos; lra) U0) as T2.
+pose proof (sc u (u * Rabs (bias i)) ltac:(apply Rmult_le_pos; lra) U0) as T3.
+pose proof (sc u (u * product i) ltac:(apply Rmult_le_pos; lra) U0) as T8.
+pose proof (sc u (eta * X) hX0 U0) as T4; pose proof (sc u (eta * Mm) hM0 U0) as T5.
+pose proof (sc u (eta * F) hF0 U0) as T6; pose proof (sc u eta eta_ge0 U0) as T7.
+unfold any_local; lra.
+Qed.
+
+Theorem local_any i : (i < n)%nat -> local i <= any_local i.
+Proof.
+intros Hi; destruct (any_scale_size_ge i Hi) as (RG & ZG); pose proof r_pos; pose proof RR_ge0; pose proof gamma_2 as G2.
+pose proof e_mu_ge0; pose proof (Rabs_pos (wt i)); pose proof (Rabs_pos (bias i)); pose proof (e_ge0 i Hi).
+assert (0 <= e_mean) by (eapply Rle_trans; [apply Rabs_pos | apply mean_dl]).
+assert (MR : Rabs (f i) + moved i <= reach i).
+{ unfold moved, spread, reach, size, m_size, f; pose proof (Rabs_triang (x i) (- mu)) as T; rewrite Rabs_Ropp in T.
+  replace (x i + - mu) with (x i - mu) in T by ring.
+  assert (e i * (1 - 2 / INR n) <= e i * 1).
+  { apply Rmult_le_compat_l; [assumption|]; pose proof n_inv; unfold Rdiv; lra. }
+  lra. }
+assert (SZ : scale_size i <= any_scale_size i).
+{ unfold scale_size, any_scale_size; apply Rmult_le_compat_l; [|lra].
+  apply Rmult_le_pos; [lra|]; assert (0 <= (1 + RR) * r) by (apply Rmult_le_pos; lra); lra. }
+assert (E4 : 4 * eta * scale_size i <= 4 * eta * any_scale_size i) by (apply Rmult_le_compat_l; lra).
+assert (0 <= eta * any_scale_size i) by (apply Rmult_le_pos; lra).
+assert (0 <= gamma 2 * folded_size i).
+{ apply Rmult_le_pos; [lra|]; unfold folded_size, gain.
+  assert (0 <= Rabs (wt i) * r * (1 + RR)) by (apply Rmult_le_pos; [apply Rmult_le_pos|]; lra).
+  pose proof (Rabs_pos (xh i)); pose proof (size_spec i Hi); pose proof (Rabs_pos m); pose proof m_spec'.
+  assert (0 <= Rabs (wt i) * r * (1 + RR) * (size i + 2 * (m_size + e_mu))) by (apply Rmult_le_pos; lra). lra. }
+unfold local, any_local; lra.
+Qed.
+
+(** ** The error, where a computed value is within loc of the affine image *)
+Definition located loc (nh : nat -> R) := forall i, (i < n)%nat -> Rabs (nh i - target i) <= loc i.
+Lemma local_located nh : (forall i, (i < n)%nat -> normalized_hat i (nh i)) -> located local nh.
+Proof. intros H i Hi; apply local_spec; auto. Qed.
+Lemma any_located nh : (forall i, (i < n)%nat -> normalized_hat i (nh i) \/ folded_hat i (nh i)) -> located any_local nh.
+Proof.
+intros H i Hi; destruct (H i Hi) as [N|N]; [|now apply folded_spec].
+eapply Rle_trans; [now apply local_spec | now apply local_any].
+Qed.
+Theorem layer_norm_decomposition loc : exists l,
+  Rabs rel <= RR /\ Rabs em <= e_mu /\ forall nh, located loc nh -> forall i, (i < n)%nat ->
+  nh i - exact i = rel * (wt i * (r * f i)) + (1 + rel) * r * (wt i * (dl i - mean dl))
+                   - (1 + rel) * r * em * wt i + l nh i /\ Rabs (l nh i) <= loc i.
+Proof.
+exists (fun (nh : nat -> R) i => nh i - target i).
+split; [apply rel_spec|]; split; [apply em_spec|]; intros nh H i Hi; split; [|now apply H].
+unfold target, exact; rewrite D_eq, rh_rel; ring.
 Qed.
 
 Lemma sumn_centred (c : nat -> R) :
@@ -701,14 +882,14 @@ rewrite !sumn_plus, !sumn_scal; unfold q, mean; field; pose proof n1; lra.
 Qed.
 
 (* a linear map of the errors, the unknowns that channels share kept together *)
-Definition functional c := RR * Rabs (sumn (fun i => c i * (wt i * (r * f i))) n)
+Definition functional loc c := RR * Rabs (sumn (fun i => c i * (wt i * (r * f i))) n)
   + (1 + RR) * r * (sumn (fun i => Rabs (c i * wt i - mean (fun j => c j * wt j)) * e i) n
                     + e_mu * Rabs (sumn (fun i => c i * wt i) n))
-  + sumn (fun i => Rabs (c i) * local i) n.
-Theorem layer_norm_functional c nh : (forall i, (i < n)%nat -> normalized_hat i (nh i)) ->
-  Rabs (sumn (fun i => c i * (nh i - exact i)) n) <= functional c.
+  + sumn (fun i => Rabs (c i) * loc i) n.
+Theorem layer_norm_functional loc c nh : located loc nh ->
+  Rabs (sumn (fun i => c i * (nh i - exact i)) n) <= functional loc c.
 Proof.
-intros H; destruct layer_norm_decomposition as (l & R1 & R2 & Dc); specialize (Dc nh H).
+intros H; destruct (layer_norm_decomposition loc) as (l & R1 & R2 & Dc); specialize (Dc nh H).
 pose proof r_pos as RP; pose proof RR_ge0 as R0; pose proof e_mu_ge0 as E0.
 set (sf := sumn (fun i => c i * (wt i * (r * f i))) n); set (sw := sumn (fun i => c i * wt i) n).
 set (sd := sumn (fun i => c i * (wt i * (dl i - mean dl))) n); set (sl := sumn (fun i => c i * l nh i) n).
@@ -721,7 +902,7 @@ rewrite E; clear E.
 assert (SD : Rabs sd <= sumn (fun i => Rabs (c i * wt i - mean (fun j => c j * wt j)) * e i) n).
 { unfold sd; rewrite sumn_centred; eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros i Hi.
   rewrite Rabs_mult; apply Rmult_le_compat_l; [apply Rabs_pos | now apply dl_spec]. }
-assert (SL : Rabs sl <= sumn (fun i => Rabs (c i) * local i) n).
+assert (SL : Rabs sl <= sumn (fun i => Rabs (c i) * loc i) n).
 { unfold sl; eapply Rle_trans; [apply sumn_abs|]; apply sumn_le; intros i Hi.
   rewrite Rabs_mult; apply Rmult_le_compat_l; [apply Rabs_pos | apply (Dc i Hi)]. }
 assert (R3 : Rabs ((1 + rel) * r) <= (1 + RR) * r).
@@ -737,10 +918,10 @@ eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat.
 - rewrite Rabs_mult; apply Rmult_le_compat; [apply Rabs_pos | apply Rabs_pos | exact R3 | exact T2].
 Qed.
 
-Theorem layer_norm_bound i nh : (i < n)%nat -> (forall i, (i < n)%nat -> normalized_hat i (nh i)) ->
-  Rabs (nh i - exact i) <= common i + local i.
+Theorem layer_norm_bound loc i nh : (i < n)%nat -> located loc nh ->
+  Rabs (nh i - exact i) <= common i + loc i.
 Proof.
-intros Hi H; destruct layer_norm_decomposition as (l & R1 & R2 & Dc); destruct (Dc nh H i Hi) as (E & L).
+intros Hi H; destruct (layer_norm_decomposition loc) as (l & R1 & R2 & Dc); destruct (Dc nh H i Hi) as (E & L).
 replace (nh i - exact i) with (wt i * (r * (rel * f i + (1 + rel) * ((dl i - mean dl) - em))) + l nh i)
   by (rewrite E; ring).
 eapply Rle_trans; [apply Rabs_triang|]; apply Rplus_le_compat; [|exact L].

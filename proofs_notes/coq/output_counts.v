@@ -7,6 +7,7 @@
      masked_attention_output_count  a + t + D + 2
      chunked_output_count           at most a + a/C + 2C + D + 2
      scan_output_count              a + depth + D + 3
+     scan_carried_output_count      a + a/C + C + D + 3    trees of C steps, the state carried on
      any_order_output_count         a + t + D + 3                                          *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation.
 Require Import counter_calculus recurrence_counts.
@@ -337,6 +338,16 @@ intros Ht H Hd; eapply holds_out_weak; [exact Ht | apply (dot_output (fun a => (
 - intros a Ha; cbv beta; lia.
 - lia.
 - intros a Ha; cbv beta; lia.
+Qed.
+
+(* trees of C steps, the state carried from one to the next *)
+Theorem scan_carried_output_count C c r sh y : (1 <= r <= C)%nat -> (C <= c * C + r <= T)%nat ->
+  (forall i, (i < D)%nat -> scan_carried_state u eta g b (ki i) v (s0 i) C c r (sh i)) -> dot_hat u eta q sh D y ->
+  holds_out (fun a => (D + (a + a / C + C + 3))%nat) (2 * (c * C + r) + 4 + (2 * D - 1)) (c * C + r) y.
+Proof.
+intros Hr Ht H Hd; apply (dot_output (fun a => (a + a / C + C + 3)%nat) (2 * (c * C + r) + 4) (c * C + r) sh y);
+  [lia | | exact Hd].
+intros i I; exact (L12 scan_carried_state_count _ _ _ _ _ _ (om_spec i I) (O0_spec i I) C c r _ Hr Ht (H i I)).
 Qed.
 
 (* any mixture: a state of any form, then a dot product with it or attention over a last block *)

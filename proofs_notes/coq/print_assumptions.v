@@ -21,11 +21,12 @@ Goal True. idtac "file counter_calculus". Abort. Print Assumptions of_counter_ca
 
 Definition of_recurrence_counts := (@recurrence_counts.sequential_state_count,
   @recurrence_counts.masked_attention_state_count, @recurrence_counts.chunked_state_count,
-  @recurrence_counts.scan_state_count, @recurrence_counts.any_order_state_count).
+  @recurrence_counts.scan_state_count, @recurrence_counts.scan_carried_state_count, @recurrence_counts.any_order_state_count).
 Goal True. idtac "file recurrence_counts". Abort. Print Assumptions of_recurrence_counts.
 
 Definition of_output_counts := (@output_counts.sequential_output_count, @output_counts.masked_attention_output_count,
-  @output_counts.chunked_output_count, @output_counts.scan_output_count, @output_counts.any_order_output_count).
+  @output_counts.chunked_output_count, @output_counts.scan_output_count, @output_counts.scan_carried_output_count,
+  @output_counts.any_order_output_count).
 Goal True. idtac "file output_counts". Abort. Print Assumptions of_output_counts.
 
 Definition of_running_bound := (@running_bound.running_state_bound, @running_bound.running_output_bound).
@@ -46,7 +47,8 @@ Goal True. idtac "file linear". Abort. Print Assumptions of_linear.
 
 Definition of_layer_norm := (@layer_norm.mean_bound, @layer_norm.mean_square_bound,
   @layer_norm.two_pass_variance_bound, @layer_norm.one_pass_variance_bound, @layer_norm.root_bound,
-  @layer_norm.correctly_rounded_root, @layer_norm.layer_norm_decomposition, @layer_norm.layer_norm_functional,
+  @layer_norm.correctly_rounded_root, @layer_norm.local_spec, @layer_norm.folded_spec, @layer_norm.local_any,
+  @layer_norm.layer_norm_decomposition, @layer_norm.layer_norm_functional,
   @layer_norm.layer_norm_bound).
 Goal True. idtac "file layer_norm". Abort. Print Assumptions of_layer_norm.
 
@@ -54,7 +56,8 @@ Definition of_softmax := (@softmax.weights_two_pass, @softmax.weights_online, @s
   @softmax.weights_deviation_max, @softmax.weights_largest, @softmax.quotient_bound).
 Goal True. idtac "file softmax". Abort. Print Assumptions of_softmax.
 
-Definition of_attention := (@attention.logit_bound, @attention.logit_propagation,
+Definition of_attention := (@attention.logit_bound, @attention.logit_scaled_first_bound, @attention.logit_any_bound,
+  @attention.logit_propagation,
   @attention.attention_quotient_bound, @attention.attention_two_pass_bound).
 Goal True. idtac "file attention". Abort. Print Assumptions of_attention.
 
@@ -67,14 +70,16 @@ Definition of_attention_online := (@attention_online.weight_error, @attention_on
 Goal True. idtac "file attention_online". Abort. Print Assumptions of_attention_online.
 
 Definition of_axial_block := (@axial_block.qkv_error, @axial_block.logit_error, @axial_block.projection_error,
-  @axial_block.axial_pass_bound, @axial_block.normalised_functional, @axial_block.normalised_channel,
+  @axial_block.axial_pass_bound, @axial_block.axial_any_pass_bound, @axial_block.any_normalised_functional,
+  @axial_block.any_normalised_channel, @axial_block.normalised_functional, @axial_block.normalised_channel,
   @axial_block.second_pass_input).
 Goal True. idtac "file axial_block". Abort. Print Assumptions of_axial_block.
 
 Definition of_claims := (@claims.recurrence_sequential_state, @claims.recurrence_sequential_output,
   @claims.recurrence_masked_attention_state, @claims.recurrence_masked_attention_output,
   @claims.recurrence_chunked_state, @claims.recurrence_chunked_output, @claims.recurrence_scan_state,
-  @claims.recurrence_scan_output, @claims.recurrence_any_order_state, @claims.recurrence_any_order_output,
+  @claims.recurrence_scan_output, @claims.recurrence_scan_carried_state, @claims.recurrence_scan_carried_output,
+  @claims.recurrence_any_order_state, @claims.recurrence_any_order_output,
   @claims.recurrence_prefix_product_state, @claims.recurrence_prefix_product_output,
   @claims.recurrence_prefix_product_segmented_state, @claims.recurrence_prefix_product_segmented_output,
   @claims.recurrence_any_form_state, @claims.recurrence_any_form_output, @claims.recurrence_sequential_running,
@@ -82,5 +87,7 @@ Definition of_claims := (@claims.recurrence_sequential_state, @claims.recurrence
   @claims.axial_layer_norm_two_pass, @claims.axial_layer_norm_one_pass, @claims.axial_layer_norm_counts,
   @claims.axial_layer_norm_root, @claims.axial_linear, @claims.axial_linear_without_bias, @claims.axial_logit,
   @claims.axial_attention_two_pass, @claims.axial_attention_online, @claims.axial_attention_counts, @claims.axial_residual,
-  @claims.axial_residual_early_bias, @claims.axial_block, @claims.axial_block_tokens).
+  @claims.axial_residual_early_bias, @claims.axial_block, @claims.axial_block_tokens,
+  @claims.axial_any_form, @claims.axial_any_form_tokens, @claims.axial_any_form_channel, @claims.axial_any_form_counts,
+  @claims.axial_any_form_logit).
 Goal True. idtac "file claims". Abort. Print Assumptions of_claims.

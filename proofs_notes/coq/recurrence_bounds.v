@@ -11,6 +11,7 @@
      masked_attention_state_bound  masked_attention_output_bound    c1 = 1,       c0 = t + 2,  t + D + 2
      chunked_state_bound           chunked_output_bound             c1 = 1 + 1/C, c0 = 2C + 4,  2C + D + 4
      scan_state_bound              scan_output_bound                c1 = 1,       c0 = 2 log + 4,  2 log + D + 4
+     scan_carried_state_bound      scan_carried_output_bound        those of chunked
      any_order_state_bound         any_order_output_bound           c1 = 0,       c0 = 2t + 4,  2t + D + 4      *)
 From Coq Require Import Reals List Lra Lia Psatz Permutation.
 Require Import counter_calculus recurrence_counts output_counts.
@@ -216,6 +217,10 @@ pose proof (L18i chunked_state_count C c r y Hr ltac:(lia) Hy) as X; rewrite <- 
 eapply state_bound; [exact X | lia | assert (0 < / INR C) by (apply Rinv_0_lt_compat; lra); lra |].
 intros a _; cbv beta; pose proof (INR_div a C ltac:(lia)); rewrite !plus_INR; unfold Rdiv in *; simpl; lra.
 Qed.
+(* trees of C steps, the state carried from one to the next *)
+Theorem scan_carried_state_bound C c r y : (1 <= r <= C)%nat -> (C <= t)%nat -> t = (c * C + r)%nat ->
+  scan_carried_state u eta g b (ki k i) v (s0 i) C c r y -> bound (1 + / INR C) (2 * INR C + 4) y.
+Proof. intros Hr HC E Hy; now apply (chunked_state_bound C c r y Hr HC E), scan_carried_chunked. Qed.
 Theorem scan_state_bound d y : (d <= 2 * Nat.log2_up t + 1)%nat ->
   scan_state u eta g b (ki k i) v (s0 i) t d y -> bound 1 (2 * INR (Nat.log2_up t) + 4) y.
 Proof.
@@ -278,6 +283,15 @@ destruct (L23 chunked_output_count C c r sh y Hr ltac:(lia) Hs Hy) as (n & Hn & 
 eapply output_bound; [exact X | lia | lia | assert (0 < / INR C) by (apply Rinv_0_lt_compat; lra); lra |].
 intros a Ha; destruct (Hn a Ha) as (Na & _); apply le_INR in Na.
 pose proof (INR_div 0 D_pos a C ltac:(lia)) as Y; rewrite !plus_INR, mult_INR in Na; unfold Rdiv in Y; simpl in Na; lra.
+Qed.
+Theorem scan_carried_output_bound C c r sh y : (1 <= r <= C)%nat -> (C <= t)%nat -> t = (c * C + r)%nat ->
+  (forall i, (i < D)%nat -> scan_carried_state u eta g b (ki k i) v (s0 i) C c r (sh i)) -> dot_hat u eta q sh D y ->
+  bound (1 + / INR C) (2 * INR C + INR D + 4) y.
+Proof.
+intros Hr HC E Hs Hy; assert (1 <= INR C) by (apply (le_INR 1); lia).
+pose proof (L23 scan_carried_output_count C c r sh y Hr ltac:(lia) Hs Hy) as X; rewrite <- E in X.
+eapply output_bound; [exact X | lia | lia | assert (0 < / INR C) by (apply Rinv_0_lt_compat; lra); lra |].
+intros a _; cbv beta; pose proof (INR_div 0 D_pos a C ltac:(lia)); rewrite !plus_INR; unfold Rdiv in *; simpl; lra.
 Qed.
 Theorem scan_output_bound d sh y : (1 <= t)%nat -> (d <= 2 * Nat.log2_up t + 1)%nat ->
   (forall i, (i < D)%nat -> scan_state u eta g b (ki k i) v (s0 i) t d (sh i)) -> dot_hat u eta q sh D y ->

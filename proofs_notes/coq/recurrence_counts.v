@@ -10,6 +10,7 @@
      masked_attention_state_count   a + t + 2
      chunked_state_count            a + a/C + C + 3
      scan_state_count               a + depth + 3
+     scan_carried_state_count       a + a/C + C + 3    trees of C steps, the state carried on
      any_order_state_count          a + t + 3        any mixture of the above, any blocks
    The outputs are in output_counts.v.
    Every sum and product may be taken in any order and tree (products of gates: neighbours
@@ -814,6 +815,25 @@ change (holds (fun a => (a + d + 3)%nat) (t + d + 3) (0 + t) y).
 eapply block_holds; [exact H0 | exact Cr | lia | exact Ht | exact C | exact N | | | lia | lia |];
   intros a Ha; cbv beta; lia.
 Qed.
+
+(** *** Scans of C steps each, the state carried from tree to tree: chunks whose insides are trees *)
+Inductive tree_states (C : nat) : nat -> R -> Prop :=
+| ts_init : tree_states C 0 s0
+| ts_tree c sh p d U y : tree_states C c sh -> carried (c * C) C sh p -> scan_tree (c * C) C d U ->
+    near (p + U) y -> tree_states C (S c) y.
+Definition scan_carried_state C c r y := exists sh p d U, tree_states C c sh /\ carried (c * C) r sh p /\
+  scan_tree (c * C) r d U /\ near (p + U) y.
+Lemma scan_carried_chunked C c r y : scan_carried_state C c r y -> chunked_state C c r y.
+Proof using.
+intros (sh & p & d & U & H & Cr & Sc & N); exists sh, p, U.
+split; [|split; [exact Cr | split; [right; exists d; exact Sc | exact N]]].
+clear - H; induction H as [|c sh p d U y H IH Cr Sc N]; [constructor|].
+eapply cs_chunk; [exact IH | exact Cr | right; exists d; exact Sc | exact N].
+Qed.
+Theorem scan_carried_state_count C c r y : (1 <= r <= C)%nat -> (C <= c * C + r <= T)%nat ->
+  scan_carried_state C c r y ->
+  holds (fun a => (a + a / C + C + 3)%nat) (2 * (c * C + r) + 4) (c * C + r) y.
+Proof. intros Hr Ht H; now apply chunked_state_count, scan_carried_chunked. Qed.
 
 (** *** Any order: any mixture of steps, chunks, scans and sums, any split *)
 Inductive any_form : nat -> R -> Prop :=

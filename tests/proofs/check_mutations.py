@@ -27,6 +27,13 @@ STATEMENTS = [
     ("linear.v", r"gamma \(S n\) \* \(sumn \(fun i => Rabs \(W i\) \* Rabs \(xh i\)\) n \+ Rabs b\) \+ \(2 \* INR n \+ 1\) \* eta\.",
      "gamma n * (sumn (fun i => Rabs (W i) * Rabs (xh i)) n + Rabs b) + (2 * INR n + 1) * eta."),
     ("layer_norm.v", r"Definition two_pass_e_v := gamma \(n \+ 5\)", "Definition two_pass_e_v := gamma (n + 4)"),
+    ("layer_norm.v", r"\+ gamma 2 \* folded_size i", "+ gamma 1 * folded_size i"),
+    ("layer_norm.v", r"\+ 8 \* eta \* any_scale_size i\.", "+ 4 * eta * any_scale_size i."),
+    ("attention.v", r"Definition logit_lost d \(qa ka : nat -> R\) := 4 \* INR d \* eta \+ 2 \* eta",
+     "Definition logit_lost d (qa ka : nat -> R) := 4 * INR d * eta + 1 / 2 * eta"),
+    ("axial_block.v", r"Definition early_bias := u \*", "Definition early_bias := u / 2 *"),
+    ("output_counts.v", r"holds_out \(fun a => \(D \+ \(a \+ a / C \+ C \+ 3\)\)%nat\)",
+     "holds_out (fun a => (D + (a + a / C + C + 2))%nat)"),
 ]
 CONSTANTS = [
     ("claims.v", r"sequential_output \(t D : nat\) := Count 2 \(qn D \+ 3\)", "sequential_output (t D : nat) := Count 2 (qn D + 2)"),
@@ -36,6 +43,7 @@ CONSTANTS = [
     ("claims.v", r"scan_output \(t D : nat\) := Count 1 \(2 \* qn", "scan_output (t D : nat) := Count 1 (1 * qn"),
     ("claims.v", r"any_form_output \(t D : nat\) := Count 0 \(3 \* qn t \+ qn D \+ 4\)",
      "any_form_output (t D : nat) := Count 0 (3 * qn t + qn D + 5)"),
+    ("claims.v", r"Definition folded_roundings := 2%nat", "Definition folded_roundings := 1%nat"),
     ("claims.v", r"qn D \* qn \(3 \* t \+ D \+ 6\) \* \(Gam \* Gam\)", "qn D * qn (3 * t + D + 6) * Gam"),
 ]
 CPP = [
@@ -45,6 +53,7 @@ CPP = [
     ("claims.h", r"scan_state\(Index t\) \{\s*return \{1, 2 \*", "scan_state(Index t) { return {1, 1 *"),
     ("claims.h", r"window \* window", "window"),
     ("axial_claims.h", r"return d \+ 3", "return d + 2"),
+    ("axial_claims.h", r"folded_roundings = 2", "folded_roundings = 1"),
 ]
 
 

@@ -57,6 +57,7 @@ const std::map<std::string, std::function<Values(const Arguments&)>> functions =
     {"variance_roundings", [](const Arguments& a) { return Values{claims::variance_roundings(a[0])}; }},
     {"root_roundings", [](const Arguments&) { return Values{claims::root_roundings}; }},
     {"normalize_roundings", [](const Arguments&) { return Values{claims::normalize_roundings}; }},
+    {"folded_roundings", [](const Arguments&) { return Values{claims::folded_roundings}; }},
     {"linear_roundings", [](const Arguments& a) { return Values{claims::linear_roundings(a[0])}; }},
     {"linear_with_bias_roundings",
      [](const Arguments& a) { return Values{claims::linear_with_bias_roundings(a[0])}; }},

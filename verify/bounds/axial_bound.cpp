@@ -62,8 +62,9 @@ struct Model {
   enum class Rescalings { none, in_order, any };
   bool one_pass_variance = false;
   Rescalings rescalings = Rescalings::none;
-  /// Nothing is known: the variance may be taken in one pass where that does not cancel, LayerNorm may be
-  /// folded into x·s + (β - μ s), and the bias may be added to x before the projected sum.
+  /// Nothing is known (claim axial.any_form): the variance may be taken in one pass where that does not
+  /// cancel, LayerNorm may be folded into x·s + (β - μ s), and the bias may be added to x before the
+  /// projected sum.
   bool any_form = false;
   double exp_error = 0;  ///< relative
   double root_roundings = 0;
@@ -157,11 +158,10 @@ Normalized layer_norm(const Matrix& x, const Matrix& e, const Weights<double>& w
       const double moved = spread + mean_error;
       const double common = gain * (R * std::abs(f(i)) + (1 + R) * moved);
       const double product = gain * (1 + R) * (std::abs(f(i)) + moved);
-      // Where a product may underflow before it meets a large factor.
-      const double factor = model.any_form ? std::max(std::abs(f(i)) + moved, size(i) + std::abs(mean))
-                                           : std::abs(f(i)) + moved;
-      const double underflow =
-          4 * eta * (1 + std::abs(weights.norm_weight(i))) * (1 + (1 + R) * r) * (1 + factor);
+      // Where a product may underflow before it meets a large factor: x - mean, or x and mean themselves.
+      const double factor = model.any_form ? size(i) + m + mean_error : std::abs(f(i)) + moved;
+      const double underflow = (model.any_form ? 8 : 4) * eta * (1 + std::abs(weights.norm_weight(i))) *
+                               (1 + (1 + R) * r) * (1 + factor);
       result.local(t, i) =
           normalize * (1 + u) * product + u * (std::abs(result.n(t, i)) + common) + underflow;
       if (model.any_form)
@@ -173,6 +173,117 @@ Normalized layer_norm(const Matrix& x, const Matrix& e, const Weights<double>& w
     result.root_error(t) = R;
     result.input_gain(t) = (1 + R) * r;
     result.shift_error(t) = (1 + R) * r * mean_error;
+  }
+  return result;
+}
+
+/// Rounding errors of the logits of every query and key: [L,L]. `Q` and `K`, [L,d], bound the sizes of the
+/// computed ones, `product` is Q Kᵀ.
+Matrix logit_rounding(const Matrix& product, const Matrix& Q, const Matrix& K, const Model& model) {
+  const auto d = static_cast<double>(Q.cols());
+  Matrix result = gamma(claims::logit_roundings(d)) / std::sqrt(d) * product;
+  // 2 η Σ (|q| + |k|): where the scale is applied to q or to k first.
+  result.colwise() += Eigen::VectorXd(2 * model.underflow * Q.rowwise().sum());
+  result.rowwise() += Vector(2 * model.underflow * K.rowwise().sum().transpose());
+  result.array() += 4 * d * model.underflow;
+  return result;
+}
+
+/// How often the running maximum may change after the first key: z_j may exceed all before it.
+double count_rescalings(const Vector& z, const Vector& z_error, const Model& model) {
+  if (model.rescalings == Model::Rescalings::none) return 0;
+  if (model.rescalings == Model::Rescalings::any) return static_cast<double>(z.size() - 1);
+  double count = 0;
+  double certain = z(0) - z_error(0);
+  for (Index j = 1; j < z.size(); ++j) {
+    if (!(z(j) + z_error(j) <= certain)) ++count;
+    certain = std::max(certain, z(j) - z_error(j));
+  }
+  return count;
+}
+
+/// min(Σ_j change_lj |v_j - o_l|, max_j |v_j - o_l|) for every query l and every column.
+Matrix deviation(const Matrix& change, const Matrix& v, const Matrix& o) {
+  Matrix result(o.rows(), v.cols());
+  Vector sum(v.cols());
+  Vector largest(v.cols());
+  Vector distance(v.cols());
+  for (Index l = 0; l < o.rows(); ++l) {
+    sum.setZero();
+    largest.setZero();
+    for (Index j = 0; j < v.rows(); ++j) {
+      distance = (v.row(j) - o.row(l)).cwiseAbs();
+      sum += change(l, j) * distance;
+      largest = largest.cwiseMax(distance);
+    }
+    for (Index c = 0; c < v.cols(); ++c) result(l, c) = sum(c) <= largest(c) ? sum(c) : largest(c);
+  }
+  return result;
+}
+
+/// softmax(z) V of one head.
+struct Attention {
+  Matrix weight;  ///< exp(z - max z) [L,L]
+  Matrix o;       ///< [L,d]
+};
+
+Attention attention(const Matrix& z, const Matrix& V) {
+  Attention result;
+  result.weight.resize(z.rows(), z.cols());
+  for (Index l = 0; l < z.rows(); ++l) result.weight.row(l) = (z.row(l).array() - z.row(l).maxCoeff()).exp();
+  const Eigen::VectorXd total = result.weight.rowwise().sum();
+  result.o = total.cwiseInverse().asDiagonal() * (result.weight * V);
+  return result;
+}
+
+/// How far a computed one may be from it, given bounds on the errors of z, [L,L], and of V, [L,d].
+struct AttentionBound {
+  Matrix change;          ///< w_j (exp(ξ_j) - 1) / Σ w exp(-ξ) [L,L]
+  Matrix largest_weight;  ///< upper bounds of the computed, normalised weights [L,L]
+  Matrix inherited;       ///< from the errors of V [L,d]
+  Matrix softmax_change;  ///< from the errors of the weights [L,d]
+  Matrix quotient_error;  ///< from rounding the weighted mean [L,d]
+};
+
+AttentionBound attention_error(const Attention& exact, const Matrix& z, const Matrix& z_error,
+                               const Matrix& V, const Matrix& V_error, const Model& model) {
+  const auto L = static_cast<double>(z.rows());
+  AttentionBound result;
+  result.change.resize(z.rows(), z.cols());
+  result.largest_weight.resize(z.rows(), z.cols());
+  Eigen::VectorXd rescalings(z.rows());
+  for (Index l = 0; l < z.rows(); ++l) {
+    rescalings(l) = count_rescalings(z.row(l), z_error.row(l), model);
+    const double log_exp_error =
+        (rescalings(l) + 1) * (model.exp_error / (1 - model.exp_error) + model.underflow);
+    const double top = z.row(l).maxCoeff();
+    const double largest_error = z_error.row(l).maxCoeff();
+    const Eigen::ArrayXd xi = z_error.row(l).array().transpose() +
+                              u * (top - z.row(l).array().transpose() + 2 * largest_error) + log_exp_error;
+    const Eigen::ArrayXd w = exact.weight.row(l).array().transpose();
+    const double den = (w * (-xi).exp()).sum();
+    for (Index j = 0; j < z.cols(); ++j) {
+      // An exponent that overflows gives infinity; both minima then have their other side.
+      result.change(l, j) = w(j) == 0 ? 0 : w(j) * std::expm1(xi(j)) / den;
+      result.largest_weight(l, j) = std::min(1.0, w(j) == 0 ? 0 : w(j) * std::exp(xi(j)) / den);
+    }
+  }
+
+  // V and the rounding of the quotient, channel by channel.
+  const Matrix V_size = V.cwiseAbs() + V_error;
+  const Vector largest_V = V_size.colwise().maxCoeff();
+  const Matrix numerator_size = result.largest_weight * V_size;
+  result.inherited = result.largest_weight * V_error;
+  result.softmax_change = deviation(result.change, V, exact.o);
+  result.quotient_error.resize(V.rows(), V.cols());
+  for (Index l = 0; l < V.rows(); ++l) {
+    const double numerator = gamma(claims::numerator_roundings(L, rescalings(l)));
+    const double quotient = gamma(claims::quotient_roundings(L, rescalings(l)));
+    for (Index c = 0; c < V.cols(); ++c)
+      result.quotient_error(l, c) =
+          (1 + quotient) * numerator * numerator_size(l, c) +
+          quotient * (std::abs(exact.o(l, c)) + result.softmax_change(l, c) + result.inherited(l, c)) +
+          claims::quotient_lost(L, rescalings(l), largest_V(c));
   }
   return result;
 }
@@ -312,10 +423,8 @@ class SequenceBound {
     const Matrix V = qkv_(Eigen::all, seqN(v_first, d_));
     const double scale = 1 / std::sqrt(d);
     const Matrix z = scale * Q * K.transpose();
-    Matrix weight(L_, L_);
-    for (Index l = 0; l < L_; ++l) weight.row(l) = (z.row(l).array() - z.row(l).maxCoeff()).exp();
-    const Eigen::VectorXd total = weight.rowwise().sum();
-    const Matrix o = total.cwiseInverse().asDiagonal() * (weight * V);
+    const Attention exact = attention(z, V);
+    const Matrix& o = exact.o;
     o_(Eigen::all, channels) = o;
     if (!normalized_.bounded) return;
 
@@ -325,7 +434,7 @@ class SequenceBound {
     const Matrix Q_size = Q.cwiseAbs() + Q_error;
     const Matrix K_size = K.cwiseAbs() + K_error;
     const Matrix product_size = Q_size * K_size.transpose();
-    Matrix z_error = gamma(claims::logit_roundings(d)) * product_size + Q_error * K_error.transpose();
+    Matrix z_error = Q_error * K_error.transpose();
     if (narrow()) {
       z_error += Q_error * K.cwiseAbs().transpose() + Q.cwiseAbs() * K_error.transpose();
     } else {
@@ -335,98 +444,30 @@ class SequenceBound {
                   dot_error_(Eigen::all, seqN(k_first, d_)) * Q.cwiseAbs().transpose())
                      .transpose();
     }
-    z_error *= scale;
-    z_error.array() += 4 * d * model_.underflow;
+    z_error = scale * z_error + logit_rounding(product_size, Q_size, K_size, model_);
     if (!(product_size.maxCoeff() < claims::overflow_threshold)) overflows_ = true;
 
-    // Softmax: coefficients w_j (exp(ξ_j) - 1) / den and upper bounds of the computed, normalised weights.
-    Matrix change(L_, L_);
-    Matrix largest_weight(L_, L_);
-    Eigen::VectorXd rescalings(L_);
-    for (Index l = 0; l < L_; ++l) {
-      rescalings(l) = count_rescalings(z.row(l), z_error.row(l));
-      const double log_exp_error =
-          (rescalings(l) + 1) * (model_.exp_error / (1 - model_.exp_error) + model_.underflow);
-      const double top = z.row(l).maxCoeff();
-      const double largest_error = z_error.row(l).maxCoeff();
-      const Eigen::ArrayXd xi = z_error.row(l).array().transpose() +
-                                u * (top - z.row(l).array().transpose() + 2 * largest_error) + log_exp_error;
-      const Eigen::ArrayXd w = weight.row(l).array().transpose();
-      const double den = (w * (-xi).exp()).sum();
-      for (Index j = 0; j < L_; ++j) {
-        // An exponent that overflows gives infinity; both minima then have their other side.
-        change(l, j) = w(j) == 0 ? 0 : w(j) * std::expm1(xi(j)) / den;
-        largest_weight(l, j) = std::min(1.0, w(j) == 0 ? 0 : w(j) * std::exp(xi(j)) / den);
-      }
-    }
-
-    // V and the rounding of the quotient, channel by channel.
     const Matrix V_error = qkv_error_(Eigen::all, seqN(v_first, d_));
-    const Matrix V_size = V.cwiseAbs() + V_error;
-    const Matrix inherited = largest_weight * V_error;
-    const Matrix softmax_change = deviation(change, V, o);
-    const Matrix numerator_size = largest_weight * V_size;
-    const Vector largest_V = V_size.colwise().maxCoeff();
-    Matrix quotient_error(L_, d_);
-    for (Index l = 0; l < L_; ++l) {
-      const double numerator = gamma(claims::numerator_roundings(L, rescalings(l)));
-      const double quotient = gamma(claims::quotient_roundings(L, rescalings(l)));
-      for (Index c = 0; c < d_; ++c)
-        quotient_error(l, c) = (1 + quotient) * numerator * numerator_size(l, c) +
-                               quotient * (std::abs(o(l, c)) + softmax_change(l, c) + inherited(l, c)) +
-                               claims::quotient_lost(L, rescalings(l), largest_V(c));
-    }
-    o_error_(Eigen::all, channels) = softmax_change + inherited + quotient_error;
-    if (!(2 * L * largest_V.maxCoeff() < claims::overflow_threshold)) overflows_ = true;
+    const AttentionBound bound = attention_error(exact, z, z_error, V, V_error, model_);
+    o_error_(Eigen::all, channels) = bound.softmax_change + bound.inherited + bound.quotient_error;
+    if (!(2 * L * (V.cwiseAbs() + V_error).maxCoeff() < claims::overflow_threshold)) overflows_ = true;
 
     // The same through W_out.
     const Matrix out_size = maps_.out_size(Eigen::all, channels);
     if (narrow()) {
-      projection_error_ += (softmax_change + inherited + quotient_error) * out_size.transpose();
+      projection_error_ += o_error_(Eigen::all, channels) * out_size.transpose();
       return;
     }
     const Matrix W_out = maps_.weights.out(Eigen::all, channels);
-    projection_error_ += quotient_error * out_size.transpose();
-    projection_error_ += deviation(change, V * W_out.transpose(), o * W_out.transpose());
+    projection_error_ += bound.quotient_error * out_size.transpose();
+    projection_error_ += deviation(bound.change, V * W_out.transpose(), o * W_out.transpose());
     if (exact_) {
-      projection_error_ += largest_weight * (V_error * out_size.transpose());
+      projection_error_ += bound.largest_weight * (V_error * out_size.transpose());
     } else {
       projection_error_ +=
-          largest_weight * (through_linear(W_out, v_first, V) +
-                            dot_error_(Eigen::all, seqN(v_first, d_)) * out_size.transpose());
+          bound.largest_weight * (through_linear(W_out, v_first, V) +
+                                  dot_error_(Eigen::all, seqN(v_first, d_)) * out_size.transpose());
     }
-  }
-
-  /// min(Σ_j change_lj |v_j - o_l|, max_j |v_j - o_l|) for every query l and every column.
-  Matrix deviation(const Matrix& change, const Matrix& v, const Matrix& o) const {
-    Matrix result(L_, v.cols());
-    Vector sum(v.cols());
-    Vector largest(v.cols());
-    Vector distance(v.cols());
-    for (Index l = 0; l < L_; ++l) {
-      sum.setZero();
-      largest.setZero();
-      for (Index j = 0; j < L_; ++j) {
-        distance = (v.row(j) - o.row(l)).cwiseAbs();
-        sum += change(l, j) * distance;
-        largest = largest.cwiseMax(distance);
-      }
-      for (Index c = 0; c < v.cols(); ++c) result(l, c) = sum(c) <= largest(c) ? sum(c) : largest(c);
-    }
-    return result;
-  }
-
-  /// How often the running maximum may change after the first key: z_j may exceed all before it.
-  double count_rescalings(const Vector& z, const Vector& z_error) const {
-    if (model_.rescalings == Model::Rescalings::none) return 0;
-    if (model_.rescalings == Model::Rescalings::any) return static_cast<double>(L_ - 1);
-    double count = 0;
-    double certain = z(0) - z_error(0);
-    for (Index j = 1; j < L_; ++j) {
-      if (!(z(j) + z_error(j) <= certain)) ++count;
-      certain = std::max(certain, z(j) - z_error(j));
-    }
-    return count;
   }
 
   const Matrix& x_;
@@ -483,6 +524,25 @@ AxialBound axial_bound(const AxialProblem& problem, const Arithmetic& arithmetic
     tokens = bound_pass(tokens, problem.col, Sequences(problem, false), problem, model);
   bound.y = in_c_order(tokens.error);
   return bound;
+}
+
+Matrix layer_norm_bound(const Matrix& x, const Weights<double>& weights, double eps,
+                        const Arithmetic& arithmetic) {
+  const Normalized normalized =
+      layer_norm(x, Matrix::Zero(x.rows(), x.cols()), weights, eps, model_of(arithmetic));
+  if (!normalized.bounded) return Matrix::Constant(x.rows(), x.cols(), infinity);
+  return claims::outward * normalized.error;
+}
+
+Matrix attention_bound(const Matrix& Q, const Matrix& K, const Matrix& V, const Arithmetic& arithmetic) {
+  const Model model = model_of(arithmetic);
+  const Matrix z = Q * K.transpose() / std::sqrt(static_cast<double>(Q.cols()));
+  const Matrix Q_size = Q.cwiseAbs();
+  const Matrix K_size = K.cwiseAbs();
+  const Matrix z_error = logit_rounding(Q_size * K_size.transpose(), Q_size, K_size, model);
+  const AttentionBound bound =
+      attention_error(attention(z, V), z, z_error, V, Matrix::Zero(V.rows(), V.cols()), model);
+  return claims::outward * (bound.softmax_change + bound.quotient_error);
 }
 
 }  // namespace gaugeblock

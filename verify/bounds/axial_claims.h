@@ -55,8 +55,8 @@ inline double linear_with_bias_roundings(double n) {
 // claim: axial.attention.two_pass, axial.attention.online
 
 /// Logit of a head of d channels: a dot product of d terms and then its product with the rounded 1 / √d (two
-/// more), or a division by the rounded √d. A scale applied to q or k before is counted alike, but its
-/// underflow is not proved.
+/// more), or a division by the rounded √d. A scale applied to q or to k before is counted alike; what may
+/// underflow there is 2 η Σ (|q| + |k|) more.
 inline double logit_roundings(double d) {
   return d + 3;
 }

@@ -32,10 +32,12 @@ Json to_json(const CaseVerdict& result) {
           {"likely", v.worst_likely_ratio},
           {"tensor", v.worst.tensor},
           {"index", v.worst.index},
+          {"element", v.worst.element},
           {"actual", v.worst.actual},
           {"expected", v.worst.expected},
           {"bound", v.worst.bound},
           {"sigma", v.worst.sigma},
+          {"claim", v.worst.claim},
           {"compared", v.compared},
           {"vacuous", v.vacuous_elements},
           {"message", result.message}};
@@ -50,10 +52,12 @@ CaseVerdict verdict_from(const Json& json) {
   v.worst_likely_ratio = json.at("likely");
   v.worst.tensor = json.at("tensor");
   v.worst.index = json.at("index").get<std::vector<Index>>();
+  v.worst.element = json.at("element");
   v.worst.actual = json.at("actual");
   v.worst.expected = json.at("expected");
   v.worst.bound = json.at("bound");
   v.worst.sigma = json.at("sigma");
+  v.worst.claim = json.at("claim");
   v.compared = json.at("compared");
   v.vacuous_elements = json.at("vacuous");
   result.message = json.at("message");
