@@ -79,7 +79,7 @@ class CudaDevice final : public Device {
                                                                               word, words);
     check(cudaGetLastError(), "fill");
   }
-  void synchronize() override { check(cudaDeviceSynchronize(), "synchronize"); }
+  void synchronize() override { check(cudaStreamSynchronize(nullptr), "synchronize"); }
 
  private:
   int number_;

@@ -1,5 +1,6 @@
 #include "gaugeblock/gpu/runtime/device_buffer.h"
 
+#include <algorithm>
 #include <bit>
 #include <stdexcept>
 #include <utility>
@@ -15,14 +16,28 @@ constexpr std::int64_t guard_words = 256;
 
 DeviceBuffer::DeviceBuffer(Device& device, std::int64_t count, std::string name, std::int64_t offset)
     : device_(&device), name_(std::move(name)), count_(count) {
-  if (count < 0 || offset < 0) throw std::out_of_range("a buffer of negative size or offset");
+  allocate(offset);
+  device.fill(whole_, marked_nan_bits, static_cast<std::size_t>(before_ + count_ + after_));
+}
+
+DeviceBuffer::DeviceBuffer(Device& device, const float* values, std::int64_t count, std::string name,
+                           std::int64_t offset)
+    : device_(&device), name_(std::move(name)), count_(count) {
+  allocate(offset);
+  std::vector<float> image(static_cast<std::size_t>(before_ + count_ + after_),
+                           std::bit_cast<float>(marked_nan_bits));
+  std::copy_n(values, count, image.begin() + before_);
+  device.upload(whole_, image.data(), 4 * image.size());
+}
+
+void DeviceBuffer::allocate(std::int64_t offset) {
+  if (count_ < 0 || offset < 0) throw std::out_of_range("a buffer of negative size or offset");
   before_ = guard_words + offset;
   after_ = guard_words;
-  const auto words = static_cast<std::size_t>(before_ + count_ + after_);
-  whole_ = static_cast<float*>(device.allocate(name_, 4 * words, 4 * static_cast<std::size_t>(before_),
-                                               4 * static_cast<std::size_t>(count_)));
+  whole_ = static_cast<float*>(
+      device_->allocate(name_, 4 * static_cast<std::size_t>(before_ + count_ + after_),
+                        4 * static_cast<std::size_t>(before_), 4 * static_cast<std::size_t>(count_)));
   data_ = whole_ + before_;
-  device.fill(whole_, marked_nan_bits, words);
 }
 
 DeviceBuffer::~DeviceBuffer() {

@@ -21,6 +21,9 @@ inline constexpr std::uint32_t marked_nan_bits = 0x7fc5a5a5;
 class DeviceBuffer {
  public:
   DeviceBuffer(Device& device, std::int64_t count, std::string name, std::int64_t offset = 0);
+  /// With these values, brought there with the guard bands in one copy.
+  DeviceBuffer(Device& device, const float* values, std::int64_t count, std::string name,
+               std::int64_t offset = 0);
   ~DeviceBuffer();
   DeviceBuffer(DeviceBuffer&& other) noexcept;
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
@@ -46,6 +49,7 @@ class DeviceBuffer {
   std::optional<std::string> guard_damage(std::vector<float>& payload) const;
 
  private:
+  void allocate(std::int64_t offset);
   void free() noexcept;
   void check_range(std::int64_t first, std::int64_t count) const;
 

@@ -21,6 +21,16 @@ Registry& registry() {
   return instance;
 }
 
+/// The part of the bytes that lies in the payload.
+void mark(Region& region, const void* begin, std::size_t bytes, std::uint8_t written) {
+  const auto from = reinterpret_cast<std::uintptr_t>(begin);
+  const std::uintptr_t first = std::max(from, region.begin);
+  const std::uintptr_t end = std::min(from + bytes, region.begin + region.bytes);
+  if (first >= end) return;
+  std::fill_n(region.written.begin() + static_cast<std::ptrdiff_t>((first - region.begin) / 4),
+              (end - first + 3) / 4, written);
+}
+
 }  // namespace
 
 Region* add_region(std::string name, void* whole_begin, std::size_t whole_bytes, void* begin,
@@ -54,17 +64,11 @@ Region* find_region(const void* address) {
 }
 
 void mark_written(Region& region, const void* begin, std::size_t bytes) {
-  const std::size_t first = (reinterpret_cast<std::uintptr_t>(begin) - region.begin) / 4;
-  std::fill_n(region.written.begin() + static_cast<std::ptrdiff_t>(first), (bytes + 3) / 4, std::uint8_t{1});
+  mark(region, begin, bytes, 1);
 }
 
 void mark_unwritten(Region& region, const void* begin, std::size_t bytes) {
-  const auto from = reinterpret_cast<std::uintptr_t>(begin);
-  const std::uintptr_t first = std::max(from, region.begin);
-  const std::uintptr_t end = std::min(from + bytes, region.begin + region.bytes);
-  if (first >= end) return;
-  std::fill_n(region.written.begin() + static_cast<std::ptrdiff_t>((first - region.begin) / 4),
-              (end - first + 3) / 4, std::uint8_t{0});
+  mark(region, begin, bytes, 0);
 }
 
 }  // namespace gaugeblock::simt

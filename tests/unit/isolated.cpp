@@ -38,12 +38,12 @@ TEST(IsolatedChecker, ABrokenVariantCostsOneVerdict) {
   const std::vector<Variant> variants = well_and_broken();
   std::vector<const Variant*> chosen;
   for (const Variant& variant : variants) chosen.push_back(&variant);
-  IsolatedChecker checker(variants, 1.0);
+  IsolatedChecker checker = std::move(IsolatedChecker::several(variants, 1, 1.0).front());
   const std::vector<CaseVerdict> results =
       checker.check(chosen, parse_case("recurrence:T=3,K=2,V=2"), RelationEffort::some);
   ASSERT_EQ(results.size(), variants.size());
   const std::vector<std::string> messages{"",   "the process that ran it ended: signal 9 (Killed)",
-                                          "",   "the process that ran it ended: it gave no answer within 1 s",
+                                          "",   "the process that ran it ended: it gave no answer in time",
                                           "no", "the process that ran it ended: exit code 7",
                                           ""};
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -62,7 +62,7 @@ TEST(IsolatedChecker, GivesTheVerdictsOfThisProcess) {
                                         y.assign(values);
                                       })};
   const Case c = parse_case("recurrence:T=3,K=2,V=2,seed=4");
-  IsolatedChecker checker(variants);
+  IsolatedChecker checker = std::move(IsolatedChecker::several(variants, 1).front());
   for (const Variant& variant : variants) {
     const CaseVerdict here = check_case({&variant}, c, RelationEffort::all).front();
     const CaseVerdict there = checker.check({&variant}, c, RelationEffort::all).front();
@@ -82,7 +82,7 @@ TEST(IsolatedChecker, GivesTheVerdictsOfThisProcess) {
 
 TEST(IsolatedChecker, AnImpossibleCaseIsRefusedAndTheNextIsJudged) {
   const std::vector<Variant> variants{sequential()};
-  IsolatedChecker checker(variants);
+  IsolatedChecker checker = std::move(IsolatedChecker::several(variants, 1).front());
   Case impossible = parse_case("recurrence:T=3,K=2,V=2");
   std::get<RecurrenceCase>(impossible).K = 0;
   EXPECT_THROW(checker.check({&variants[0]}, impossible, RelationEffort::some), InputError);

@@ -53,62 +53,91 @@ std::size_t bytes_of(const Problem& problem) {
   return bytes;
 }
 
-void time_on_gpu(Timed& timed, const Problem& problem, benchmark::State& state) {
-  constexpr std::size_t past_the_cache_bytes = 256U << 20;  // several times the L2 of any GPU so far
-  constexpr std::size_t most_copies = 512;
-  timed.copies = std::clamp<std::size_t>(past_the_cache_bytes / std::max<std::size_t>(1, bytes_of(problem)),
-                                         1, most_copies);
-  std::vector<std::function<void(void*)>> launches;
-  for (std::size_t copy = 0; copy < timed.copies; ++copy) launches.push_back(timed.variant->prepare(problem));
-  const auto enqueue_all = [&launches](void* stream) {
-    for (const auto& launch : launches) launch(stream);
-  };
-  enqueue_all(nullptr);  // the first launch of a kernel loads it
-  cuda_device().synchronize();
-  std::unique_ptr<gpu::CudaGraph> graph;
-  try {
-    graph = std::make_unique<gpu::CudaGraph>(enqueue_all);
-  } catch (const gpu::DeviceError&) {
-    // It allocates or waits: its launches are timed one by one, and the report says so.
-  }
-  timed.replayed = graph != nullptr;
-  gpu::CudaStream stream;
-  gpu::LaunchContext context(cuda_device());
-  context.stream = stream.get();
-  gpu::CudaTimer timer;
-  const auto run_us = [&] {
-    if (graph) return graph->replay_us();
-    timer.start(context);
-    enqueue_all(context.stream);
-    return timer.stop_us(context);
-  };
-  run_us();
-  for (auto _ : state) state.SetIterationTime(1e-6 * run_us() / static_cast<double>(timed.copies));
-}
-#endif
-
-void time_on_host(const Timed& timed, const Problem& problem, benchmark::State& state) {
-  Outputs outputs = make_outputs(problem);
-  for (auto _ : state) {
-    timed.variant->run(problem, outputs);
-    benchmark::ClobberMemory();
-  }
-}
-
-/// Keeps the medians.
-class Medians : public benchmark::BenchmarkReporter {
+/// Copies of a problem on the GPU, run one after the other.
+class OnGpu {
  public:
-  explicit Medians(std::map<std::string, Timed>& timed) : timed_(timed) {}
-  bool ReportContext(const Context&) override { return true; }
-  void ReportRuns(const std::vector<Run>& runs) override {
-    for (const Run& run : runs)
-      if (run.run_type == Run::RT_Aggregate && run.aggregate_name == "median")
-        timed_.at(run.run_name.function_name).median_us = run.GetAdjustedRealTime();
+  OnGpu(const Variant& variant, const Problem& problem) {
+    constexpr std::size_t past_the_cache_bytes = 256U << 20;  // several times the L2 of any GPU so far
+    constexpr std::size_t most_copies = 512;
+    const std::size_t copies = std::clamp<std::size_t>(
+        past_the_cache_bytes / std::max<std::size_t>(1, bytes_of(problem)), 1, most_copies);
+    for (std::size_t copy = 0; copy < copies; ++copy) launches_.push_back(variant.prepare(problem));
+    enqueue(stream_.get());  // the first launch of a kernel loads it
+    cuda_device().synchronize();
+    try {
+      graph_ = std::make_unique<gpu::CudaGraph>([this](void* stream) { enqueue(stream); });
+    } catch (const gpu::DeviceError&) {
+      // It allocates or waits: its launches are timed with the host between them, and the report says so.
+    }
+  }
+  std::size_t copies() const { return launches_.size(); }
+  bool is_replayed() const { return graph_ != nullptr; }
+  /// Microseconds of one run of one copy.
+  double run_us() {
+    if (graph_) return graph_->replay_us() / static_cast<double>(copies());
+    gpu::LaunchContext context(cuda_device());
+    context.stream = stream_.get();
+    timer_.start(context);
+    enqueue(context.stream);
+    return timer_.stop_us(context) / static_cast<double>(copies());
   }
 
  private:
-  std::map<std::string, Timed>& timed_;
+  void enqueue(void* stream) const {
+    for (const auto& launch : launches_) launch(stream);
+  }
+  std::vector<std::function<void(void*)>> launches_;
+  gpu::CudaStream stream_;
+  gpu::CudaTimer timer_;
+  std::unique_ptr<gpu::CudaGraph> graph_;
 };
+#endif
+
+/// Keeps the median of the repetitions of one benchmark.
+class Median : public benchmark::BenchmarkReporter {
+ public:
+  double us = 0;
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>& runs) override {
+    for (const Run& run : runs)
+      if (run.run_type == Run::RT_Aggregate && run.aggregate_name == "median") us = run.GetAdjustedRealTime();
+  }
+};
+
+double median_us(benchmark::internal::Benchmark* registered) {
+  registered->Unit(benchmark::kMicrosecond)->Repetitions(repetitions)->ReportAggregatesOnly();
+  Median median;
+  benchmark::RunSpecifiedBenchmarks(&median);
+  benchmark::ClearRegisteredBenchmarks();
+  return median.us;
+}
+
+#ifdef GAUGEBLOCK_HAS_CUDA
+void time_on_gpu(Timed& timed, const Problem& problem) {
+  OnGpu placed(*timed.variant, problem);
+  timed.copies = placed.copies();
+  timed.replayed = placed.is_replayed();
+  constexpr double repetition_us = 2e4;
+  const double all_us = std::max(1.0, placed.run_us() * static_cast<double>(placed.copies()));
+  auto* registered = benchmark::RegisterBenchmark("gpu", [&placed](benchmark::State& state) {
+    for (auto _ : state) state.SetIterationTime(1e-6 * placed.run_us());
+  });
+  registered->UseManualTime()->Iterations(
+      std::max<benchmark::IterationCount>(1, static_cast<benchmark::IterationCount>(repetition_us / all_us)));
+  timed.median_us = median_us(registered);
+}
+#endif
+
+void time_on_host(Timed& timed, const Problem& problem) {
+  Outputs outputs = make_outputs(problem);
+  auto* registered = benchmark::RegisterBenchmark("host", [&](benchmark::State& state) {
+    for (auto _ : state) {
+      timed.variant->run(problem, outputs);
+      benchmark::ClobberMemory();
+    }
+  });
+  timed.median_us = median_us(registered->UseRealTime()->MinTime(0.02));
+}
 
 }  // namespace
 
@@ -128,56 +157,33 @@ int run_bench(const BenchOptions& options) {
       for (const std::string& text : texts)
         if (on_gpu || &text == &texts.front()) cases.push_back(parse_case(text));
 
-  std::vector<std::string> order;
-  std::map<std::string, Timed> timed;
+  std::vector<Timed> all;
+  std::map<std::string, double> fastest_us;  // by case
   for (const Case& c : cases) {
-    const auto problem = std::make_shared<const Problem>(make_problem(c));
-    benchmark::ClearRegisteredBenchmarks();
-    std::map<std::string, Timed> of_case;
+    const Problem problem = make_problem(c);
     for (const Variant& variant : variants) {
-      if (variant.operation != problem->operation) continue;
-      const std::string key = variant.name + " " + print_case(c);
-      order.push_back(key);
-      Timed& entry = of_case[key];
-      entry.variant = &variant;
-      entry.case_text = print_case(c);
-      if (const auto reason = variant.declines(*problem)) {
-        entry.failure = "declined: " + *reason;
-        continue;
-      }
-      auto* registered =
-          benchmark::RegisterBenchmark(key.c_str(), [&entry, problem, on_gpu](benchmark::State& state) {
-            try {
+      if (variant.operation != problem.operation) continue;
+      Timed timed;
+      timed.variant = &variant;
+      timed.case_text = print_case(c);
+      if (const auto reason = variant.declines(problem)) {
+        timed.failure = "declined: " + *reason;
+      } else {
+        try {
 #ifdef GAUGEBLOCK_HAS_CUDA
-              if (on_gpu) return time_on_gpu(entry, *problem, state);
+          if (on_gpu) time_on_gpu(timed, problem);
 #endif
-              time_on_host(entry, *problem, state);
-            } catch (const std::exception& failure) {
-              entry.failure = failure.what();
-              state.SkipWithError(failure.what());
-            }
-          });
-      registered->Unit(benchmark::kMicrosecond)
-          ->MinTime(0.02)
-          ->Repetitions(repetitions)
-          ->ReportAggregatesOnly();
-      if (on_gpu)
-        registered->UseManualTime();
-      else
-        registered->UseRealTime();
+          if (!on_gpu) time_on_host(timed, problem);
+          double& least = fastest_us.try_emplace(timed.case_text, timed.median_us).first->second;
+          least = std::min(least, timed.median_us);
+        } catch (const std::exception& failure) {
+          timed.failure = failure.what();
+        }
+      }
+      all.push_back(timed);
     }
-    const auto is_registered = [](const auto& one) { return one.second.failure.empty(); };
-    Medians reporter(of_case);
-    if (std::any_of(of_case.begin(), of_case.end(), is_registered)) benchmark::RunSpecifiedBenchmarks(&reporter);
-    timed.merge(of_case);
   }
 
-  std::map<std::string, double> fastest;  // by case
-  for (const auto& [key, entry] : timed) {
-    if (!entry.failure.empty()) continue;
-    double& least = fastest.try_emplace(entry.case_text, entry.median_us).first->second;
-    least = std::min(least, entry.median_us);
-  }
   nlohmann::ordered_json json;
   json["device"] = "host";
   if (on_gpu) {
@@ -190,8 +196,7 @@ int run_bench(const BenchOptions& options) {
   json["benchmarks"] = nlohmann::ordered_json::array();
   std::string table, last_case;
   bool failed = false;
-  for (const std::string& key : order) {
-    const Timed& entry = timed.at(key);
+  for (const Timed& entry : all) {
     nlohmann::ordered_json row{{"name", entry.variant->name},
                                {"op", std::string(name(entry.variant->operation))},
                                {"backend", entry.variant->backend},
@@ -200,7 +205,7 @@ int run_bench(const BenchOptions& options) {
       table += fmt::format("{}{}\n", last_case.empty() ? "" : "\n", entry.case_text);
     last_case = entry.case_text;
     if (entry.failure.empty()) {
-      const double ratio = entry.median_us / fastest.at(entry.case_text);
+      const double ratio = entry.median_us / fastest_us.at(entry.case_text);
       row["median_us"] = entry.median_us;
       row["ratio"] = ratio;
       row["copies"] = entry.copies;

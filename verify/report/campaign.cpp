@@ -207,10 +207,9 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
   std::atomic<std::uint64_t> next{0};
 
   // The first thing: a process with several threads is no good parent.
-  std::vector<IsolatedChecker> isolated;
   const unsigned jobs = std::max(1U, options.jobs);
-  isolated.reserve(jobs);
-  for (unsigned job = 0; options.isolated && job < jobs; ++job) isolated.emplace_back(variants);
+  std::vector<IsolatedChecker> isolated;
+  if (options.isolated) isolated = IsolatedChecker::several(variants, jobs);
   const auto checker = [&isolated](unsigned job) -> CheckCase {
     return [&isolated, job](const auto& chosen, const Case& c, RelationEffort effort) {
       return isolated.empty() ? check_case(chosen, c, effort) : isolated[job].check(chosen, c, effort);

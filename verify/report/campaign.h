@@ -46,8 +46,8 @@ struct CampaignOptions {
   double largest_work = largest_campaign_work;  ///< of a generated case, see work()
   std::vector<Case> large;                      ///< strewn among the generated cases, one in a thousand
   unsigned jobs = 1;
-  /// Each job judges in a child process, so that a variant that crashes, hangs or breaks its device costs one
-  /// verdict and not the campaign. Variants on a GPU need it; the caller must not have opened the device.
+  /// Judges in child processes, so that a variant that crashes, hangs or breaks its device costs one verdict
+  /// and not the campaign. Variants on a GPU need it; the caller must not have opened the device.
   bool isolated = false;
   std::function<void(std::uint64_t done, std::uint64_t of)> progress;  ///< called now and then; may be empty
 };

@@ -6,12 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <bit>
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
-#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "gaugeblock/verify/cases/errors.h"
@@ -107,87 +108,58 @@ std::optional<Bytes> read_message(int socket, int patience_ms) {
   return message;
 }
 
-/// Starts a process that runs `body` on its end of a socket and ends; the parent's end and the process.
+struct Started {
+  pid_t process;
+  std::vector<int> sockets;  ///< the parent's ends
+};
+
+/// Starts a process that runs `body` on its ends of `count` sockets and ends.
 template <class Body>
-std::pair<int, int> start_child(const Body& body) {
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw DeviceFailure(fmt::format("cannot make a socket for a child process: {}", std::strerror(errno)));
-  const pid_t child = fork();
-  if (child < 0) {
-    close(ends[0]);
-    close(ends[1]);
-    throw DeviceFailure(fmt::format("cannot start a child process: {}", std::strerror(errno)));
+Started start_process(unsigned count, const Body& body) {
+  Started started{};
+  std::vector<int> own;  // the child's ends
+  for (unsigned i = 0; i < count; ++i) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+      throw DeviceFailure(fmt::format("cannot make a socket for a child process: {}", std::strerror(errno)));
+    started.sockets.push_back(ends[0]);
+    own.push_back(ends[1]);
   }
-  if (child == 0) {
+  started.process = fork();
+  if (started.process < 0)
+    throw DeviceFailure(fmt::format("cannot start a child process: {}", std::strerror(errno)));
+  if (started.process == 0) {
     // Another child's socket kept open here would hide that child's end from the parent.
-    const auto own = static_cast<unsigned>(ends[1]);
-    if (own > 3) close_range(3, own - 1, 0);
-    close_range(own + 1, ~0U, 0);
-    body(ends[1]);
+    std::sort(own.begin(), own.end());
+    unsigned first = 3;
+    for (const int socket : own) {
+      const auto kept = static_cast<unsigned>(socket);
+      if (kept > first) close_range(first, kept - 1, 0);
+      first = kept + 1;
+    }
+    close_range(first, ~0U, 0);
+    body(own);
     _exit(0);
   }
-  close(ends[1]);
-  return {ends[0], child};
+  for (const int socket : own) close(socket);
+  return started;
 }
 
-}  // namespace
-
-IsolatedChecker::IsolatedChecker(const std::vector<Variant>& variants, double patience_seconds)
-    : variants_(variants), patience_seconds_(patience_seconds) {
-  start();
-}
-
-IsolatedChecker::~IsolatedChecker() {
-  stop();
-}
-
-IsolatedChecker::IsolatedChecker(IsolatedChecker&& other) noexcept
-    : variants_(other.variants_),
-      patience_seconds_(other.patience_seconds_),
-      process_(std::exchange(other.process_, -1)),
-      socket_(std::exchange(other.socket_, -1)),
-      silent_(other.silent_) {}
-
-void IsolatedChecker::start() {
-  silent_ = false;
-  std::tie(socket_, process_) = start_child([this](int socket) { serve(socket); });
-}
-
-std::string IsolatedChecker::stop() {
-  if (process_ < 0) return {};
-  close(socket_);  // its end of file tells the child to end
-  if (silent_) kill(process_, SIGKILL);
+int wait_for(pid_t process) {
   int status = 0;
-  while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
-  process_ = socket_ = -1;
-  if (silent_) return fmt::format("it gave no answer within {:g} s", patience_seconds_);
-  if (WIFSIGNALED(status))
-    return fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-  return fmt::format("exit code {}", WEXITSTATUS(status));
+  return status;
 }
 
-bool IsolatedChecker::send(const Bytes& message) {
-  return write_message(socket_, message);
-}
-
-std::optional<Bytes> IsolatedChecker::receive() {
-  std::optional<Bytes> message = read_message(socket_, static_cast<int>(1000 * patience_seconds_));
-  if (message) return message;
-  // Either the child is gone, or it is silent: only the first can be waited for.
-  pollfd state{socket_, POLLIN, 0};
-  silent_ = poll(&state, 1, 0) == 0;
-  return std::nullopt;
-}
-
-void IsolatedChecker::serve(int socket) {
+/// Answers requests until the parent closes its end.
+void serve(const std::vector<Variant>& variants, int socket) {
   while (const std::optional<Bytes> message = read_message(socket, -1)) {
     try {
       const Json request = Json::from_cbor(*message);
       const Case c = parse_case(request.at("case").get<std::string>());
       std::vector<const Variant*> chosen;
-      for (const std::size_t index : request.at("variants")) chosen.push_back(&variants_[index]);
+      for (const std::size_t index : request.at("variants")) chosen.push_back(&variants[index]);
       check_case(chosen, c, static_cast<RelationEffort>(request.at("effort").get<int>()),
                  [&](std::size_t i, const CaseVerdict& result) {
                    Json answer = to_json(result);
@@ -200,56 +172,142 @@ void IsolatedChecker::serve(int socket) {
       if (!write_message(socket, Json::to_cbor(Json{{"refused", refusal.what()}}))) _exit(0);
     }
   }
-  _exit(0);
+  close(socket);
+}
+
+}  // namespace
+
+/// A process that is waited for.
+class IsolatedChecker::Child {
+ public:
+  explicit Child(pid_t process) : process_(process) {}
+  ~Child() { wait(); }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void kill() {
+    killed_ = true;
+    ::kill(process_, SIGKILL);
+  }
+  /// How it ended.
+  std::string wait() {
+    if (process_ < 0) return {};
+    const int status = wait_for(std::exchange(process_, -1));
+    if (killed_) return "it gave no answer in time";
+    if (WIFSIGNALED(status))
+      return fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    return fmt::format("exit code {}", WEXITSTATUS(status));
+  }
+
+ private:
+  pid_t process_;
+  std::atomic<bool> killed_ = false;
+};
+
+IsolatedChecker::IsolatedChecker(const std::vector<Variant>& variants, double patience_seconds)
+    : variants_(variants), patience_seconds_(patience_seconds) {}
+
+std::vector<IsolatedChecker> IsolatedChecker::several(const std::vector<Variant>& variants, unsigned jobs,
+                                                      double patience_seconds) {
+  const Started started = start_process(jobs, [&variants](const std::vector<int>& sockets) {
+    std::vector<std::thread> threads;
+    for (const int socket : sockets) threads.emplace_back([&variants, socket] { serve(variants, socket); });
+    for (std::thread& thread : threads) thread.join();
+  });
+  const auto child = std::make_shared<Child>(started.process);
+  std::vector<IsolatedChecker> checkers;
+  for (const int socket : started.sockets) {
+    IsolatedChecker checker(variants, patience_seconds);
+    checker.child_ = child;
+    checker.socket_ = socket;
+    checker.is_shared_ = true;
+    checkers.push_back(std::move(checker));
+  }
+  return checkers;
+}
+
+IsolatedChecker::~IsolatedChecker() {
+  leave();
+}
+
+IsolatedChecker::IsolatedChecker(IsolatedChecker&& other) noexcept
+    : variants_(other.variants_),
+      patience_seconds_(other.patience_seconds_),
+      child_(std::move(other.child_)),
+      socket_(std::exchange(other.socket_, -1)),
+      is_shared_(other.is_shared_) {}
+
+void IsolatedChecker::start() {
+  const Started started =
+      start_process(1, [this](const std::vector<int>& sockets) { serve(variants_, sockets.front()); });
+  child_ = std::make_shared<Child>(started.process);
+  socket_ = started.sockets.front();
+  is_shared_ = false;
+}
+
+std::string IsolatedChecker::leave() {
+  if (!child_) return {};
+  close(std::exchange(socket_, -1));  // its end of file tells the child to end
+  std::string end;
+  if (!is_shared_) end = child_->wait();
+  child_.reset();
+  return end;
 }
 
 std::vector<CaseVerdict> IsolatedChecker::check(const std::vector<const Variant*>& chosen, const Case& c,
                                                 RelationEffort effort) {
   std::vector<CaseVerdict> results;
   while (results.size() < chosen.size()) {
-    if (process_ < 0) start();
+    if (!child_) start();
     Json request{{"case", print_case(c)}, {"effort", static_cast<int>(effort)}, {"variants", Json::array()}};
     for (std::size_t i = results.size(); i < chosen.size(); ++i)
       request["variants"].push_back(chosen[i] - variants_.data());
-    bool alive = send(Json::to_cbor(request));
-    while (alive && results.size() < chosen.size()) {
-      const std::optional<Bytes> message = receive();
+    bool is_well = write_message(socket_, Json::to_cbor(request));
+    while (is_well && results.size() < chosen.size()) {
+      const std::optional<Bytes> message = read_message(socket_, static_cast<int>(1000 * patience_seconds_));
       if (!message) {
-        alive = false;
+        is_well = false;
         break;
       }
       const Json answer = Json::from_cbor(*message);
       if (answer.contains("refused")) throw InputError(answer.at("refused").get<std::string>());
+      if (answer.at("lost").get<bool>()) {
+        // In a shared child the error may be another thread's.
+        if (!is_shared_) results.push_back(verdict_from(answer));
+        leave();
+        break;
+      }
       results.push_back(verdict_from(answer));
-      if (!answer.at("lost").get<bool>()) continue;
-      stop();
-      break;
     }
-    if (alive) continue;
+    if (is_well) continue;
+    // Either the child has ended, or it is silent.
+    pollfd state{socket_, POLLIN, 0};
+    if (poll(&state, 1, 0) == 0) child_->kill();
+    const bool was_shared = is_shared_;
+    const std::string end = leave();
+    if (was_shared) continue;  // the same variant again, in a child of its own
     CaseVerdict died;
     died.verdict.outcome = Outcome::error;
     died.verdict.reason = "error";
-    died.message = fmt::format("the process that ran it ended: {}", stop());
+    died.message = fmt::format("the process that ran it ended: {}", end);
     results.push_back(died);
   }
   return results;
 }
 
 std::optional<std::string> cuda_refusal() {
-  const auto [socket, process] = start_child([](int own) {
+  const Started started = start_process(1, [](const std::vector<int>& sockets) {
     std::string reason;
     try {
       cuda_device();
     } catch (const std::exception& refusal) {
       reason = refusal.what();
     }
-    write_message(own, Bytes(reason.begin(), reason.end()));
+    write_message(sockets.front(), Bytes(reason.begin(), reason.end()));
   });
-  const std::optional<Bytes> message = read_message(socket, -1);
-  close(socket);
-  int status = 0;
-  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
+  const std::optional<Bytes> message = read_message(started.sockets.front(), -1);
+  close(started.sockets.front());
+  wait_for(started.process);
   if (!message) return "backend cuda: the process that opened the device died";
   if (message->empty()) return std::nullopt;
   return std::string(message->begin(), message->end());

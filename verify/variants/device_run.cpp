@@ -32,8 +32,10 @@ void DeviceTensors::place(gpu::Device& device, const std::string& name, const Te
   const Index count = high - low + 1;
   const Index first = tensor.offset + low;
   constexpr Index alignment_elems = 64;  // 256 bytes
-  gpu::DeviceBuffer buffer(device, count, name, first % alignment_elems);
-  if (!is_output && count > 0) buffer.upload(tensor.buffer.data() + first, count);
+  const Index behind_alignment = first % alignment_elems;
+  gpu::DeviceBuffer buffer =
+      is_output ? gpu::DeviceBuffer(device, count, name, behind_alignment)
+                : gpu::DeviceBuffer(device, tensor.buffer.data() + first, count, name, behind_alignment);
   placed_.emplace(name, Placed{std::move(buffer), first, -low});
 }
 
