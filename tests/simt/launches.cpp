@@ -187,6 +187,55 @@ TEST(Cost, WavefrontsOfSharedMemory) {
   EXPECT_EQ(record.cost.shared_wavefronts, 2U);
 }
 
+// What Nsight Compute counts on an H200 (l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld and _st, one warp):
+// the halves of a warp go together in a wide load when all lanes read in pairs, and never in a store.
+TEST(Cost, WavefrontsOfWideAccessesAreThoseOfAnH200) {
+  struct Pattern {
+    int (*element)(int lane);  // in units of the access
+    bool (*active)(int lane);
+    int loads_of_8, stores_of_8, loads_of_16, stores_of_16;  // -1: not measured
+  };
+  const auto all = [](int) { return true; };
+  const std::vector<Pattern> patterns{
+      {[](int l) { return l; }, all, 2, 2, 4, 4},
+      {[](int) { return 3; }, all, 1, 2, 2, 4},
+      {[](int l) { return l / 2; }, all, 1, 2, 2, 4},
+      {[](int l) { return l % 2; }, all, 1, 2, 2, 4},
+      {[](int l) { return l / 8; }, all, 1, 2, 2, 4},
+      {[](int l) { return l % 8; }, all, 2, 2, 4, 4},
+      {[](int l) { return l % 16; }, all, 2, 2, 4, 4},
+      {[](int l) { return 2 * l; }, all, 4, 4, 8, 8},
+      {[](int l) { return l & ~2; }, all, 2, -1, 4, -1},
+      {[](int l) { return l == 31 ? 40 : l / 2; }, all, 3, -1, 4, -1},
+      {[](int l) { return l < 16 ? l / 2 : l; }, all, 2, -1, 4, -1},
+      {[](int l) { return l < 16 ? l / 2 : l % 2 + 2; }, all, 2, -1, 4, -1},
+      {[](int l) { return l == 0 ? 0 : 5; }, all, 2, -1, 4, -1},
+      {[](int l) { return l; }, [](int l) { return l % 2 == 0; }, 2, 2, 4, 4},
+      {[](int l) { return l; }, [](int l) { return l < 8; }, 1, 1, 1, 1},
+  };
+  for (std::size_t n = 0; n < patterns.size(); ++n) {
+    const Pattern& pattern = patterns[n];
+    const auto wavefronts = [&pattern](int floats, bool store) {
+      const auto record = interpret(threads(32, 1, 4096), {}, [&] {
+        GAUGEBLOCK_DYNAMIC_SHARED(float, tile);
+        const int lane = static_cast<int>(threadIdx.x);
+        if (!pattern.active(lane)) return;
+        const int at = pattern.element(lane) * floats;
+        if (store && floats == 2) simt::store_vector(tile, at, make_float2(1, 1));
+        if (store && floats == 4) simt::store_vector(tile, at, make_float4(1, 1, 1, 1));
+        if (!store && floats == 2) (void)simt::load_vector<float2>(tile, at);
+        if (!store && floats == 4) (void)simt::load_vector<float4>(tile, at);
+      });
+      return units(record, simt::Space::shared);
+    };
+    EXPECT_EQ(wavefronts(2, false), pattern.loads_of_8) << n;
+    EXPECT_EQ(wavefronts(4, false), pattern.loads_of_16) << n;
+    if (pattern.stores_of_8 < 0) continue;
+    EXPECT_EQ(wavefronts(2, true), pattern.stores_of_8) << n;
+    EXPECT_EQ(wavefronts(4, true), pattern.stores_of_16) << n;
+  }
+}
+
 TEST(Cost, SectorsOfGlobalMemory) {
   gpu::DeviceBuffer x = counting(4096), shifted = counting(4096, "shifted", 1);
   const auto sectors = [](const gpu::DeviceBuffer& buffer, int stride, int active, int width) {
