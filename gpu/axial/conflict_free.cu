@@ -13,7 +13,7 @@
 // warps; threads from D on help with the scores.
 #include "gaugeblock/gpu/axial/block_steps.h"
 #include "gaugeblock/gpu/axial/copy.h"
-#include "gaugeblock/gpu/axial/fused_pass.h"
+#include "gaugeblock/gpu/axial/fused_row_column.h"
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {

@@ -14,7 +14,7 @@
 // that the threads read them side by side.
 #include "gaugeblock/gpu/axial/block_steps.h"
 #include "gaugeblock/gpu/axial/copy.h"
-#include "gaugeblock/gpu/axial/fused_pass.h"
+#include "gaugeblock/gpu/axial/fused_row_column.h"
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {

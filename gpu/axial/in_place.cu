@@ -5,7 +5,7 @@
 // And within a block the residual x[token,c] is read by the very thread that then overwrites it, while all
 // else of x came to shared memory before the first write, with barriers in between.
 #include "gaugeblock/gpu/axial/copy.h"
-#include "gaugeblock/gpu/axial/fused_pass.h"
+#include "gaugeblock/gpu/axial/fused_row_column.h"
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {

@@ -5,7 +5,7 @@
 // Two more trips through memory, for reads that are contiguous beyond the D floats of a token. The same
 // arithmetic, and a workspace as large as x.
 #include "gaugeblock/gpu/axial/copy.h"
-#include "gaugeblock/gpu/axial/fused_pass.h"
+#include "gaugeblock/gpu/axial/fused_row_column.h"
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {

@@ -2,7 +2,7 @@
 // where the others transpose them first. Threads of neighbouring channels then read words a whole row apart,
 // one 32-byte sector each; the arithmetic is the same.
 #include "gaugeblock/gpu/axial/copy.h"
-#include "gaugeblock/gpu/axial/fused_pass.h"
+#include "gaugeblock/gpu/axial/fused_row_column.h"
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {

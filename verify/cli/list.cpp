@@ -7,6 +7,18 @@
 #include "gaugeblock/verify/report/json.h"
 
 namespace gaugeblock {
+namespace {
+
+/// "last run on NVIDIA H200, driver 580.159.04, 2026-01-31: current", which means that the source is still
+/// the same.
+std::string last_seen_text(const nlohmann::ordered_json& last) {
+  if (last.is_null()) return "no run on a GPU is on record";
+  return fmt::format("last run on {}, driver {}, {}: {}", last["gpu"].get<std::string>(),
+                     last["driver"].get<std::string>(), last["date"].get<std::string>(),
+                     last["source"].get<std::string>());
+}
+
+}  // namespace
 
 int run_list(const ListOptions& options) {
   const std::optional<Operation> operation =
@@ -32,6 +44,8 @@ int run_list(const ListOptions& options) {
                entry["name"].get<std::string>(), width, backends, entry["summary"].get<std::string>(), "",
                width, entry["claim"].get<std::string>(), entry["claim_status"].get<std::string>(),
                entry["arithmetic"].get<std::string>());
+    if (entry.contains("last_seen"))
+      fmt::print("  {:<{}}             {}\n", "", width, last_seen_text(entry["last_seen"]));
   }
   return exit_pass;
 }

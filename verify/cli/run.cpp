@@ -3,6 +3,7 @@
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cli/commands.h"
 #include "gaugeblock/verify/files/problem_file.h"
+#include "gaugeblock/verify/variants/last_seen.h"
 #include "gaugeblock/verify/variants/variant.h"
 #include "gaugeblock/verify/verdict/checked_run.h"
 
@@ -27,6 +28,11 @@ int run_run(const RunOptions& options) {
   SafetensorsFile result;
   result.metadata = problem_file(problem).metadata;
   result.metadata["gaugeblock.claim"] = variant.claim;
+  result.metadata["gaugeblock.variant"] = variant.name;
+  result.metadata["gaugeblock.backend"] = variant.backend;
+  if (variant.backend != "cpu")
+    result.metadata["gaugeblock.source_digest"] = source_digest(variant.operation, variant.name);
+  if (variant.backend == "cuda") result.metadata["gaugeblock.compiler"] = cuda_compiler();
   add_outputs(result, run.outputs);
   write_safetensors(result, options.output);
   return exit_pass;

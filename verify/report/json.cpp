@@ -1,7 +1,11 @@
 #include "gaugeblock/verify/report/json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+
+#include "gaugeblock/verify/variants/last_seen.h"
 
 namespace gaugeblock {
 namespace {
@@ -12,6 +16,16 @@ void add_counts(Json& json, const std::array<std::uint64_t, 6>& count) {
   for (const Outcome outcome : {Outcome::pass, Outcome::suspect, Outcome::fail, Outcome::vacuous,
                                 Outcome::unsupported, Outcome::error})
     json[std::string(name(outcome))] = count[static_cast<std::size_t>(outcome)];
+}
+
+void add_last_seen(Json& json, const Variant& variant) {
+  json["source_digest"] = source_digest(variant.operation, variant.name);
+  json["last_seen"] = nullptr;
+  if (const std::optional<LastSeen> last = last_seen(variant.operation, variant.name))
+    json["last_seen"] = {{"gpu", last->gpu},
+                         {"driver", last->driver},
+                         {"date", last->date},
+                         {"source", last->current ? "current" : "stale"}};
 }
 
 }  // namespace
@@ -29,21 +43,21 @@ double ratio_number(double ratio) {
 Json list_json(const std::vector<Variant>& variants) {
   Json list = Json::array();
   for (const Variant& variant : variants) {
-    Json* entry = nullptr;
-    for (Json& other : list)
-      if (other["name"] == variant.name && other["op"] == std::string(name(variant.operation)))
-        entry = &other;
-    if (entry != nullptr) {
-      (*entry)["backends"].push_back(variant.backend);
-      continue;
+    auto entry = std::find_if(list.begin(), list.end(), [&variant](const Json& other) {
+      return other["name"] == variant.name && other["op"] == std::string(name(variant.operation));
+    });
+    if (entry == list.end()) {
+      list.push_back({{"name", variant.name},
+                      {"op", std::string(name(variant.operation))},
+                      {"backends", Json::array()},
+                      {"summary", variant.summary},
+                      {"claim", variant.claim},
+                      {"claim_status", claim_status(variant.claim)},
+                      {"arithmetic", arithmetic_text(variant.arithmetic)}});
+      entry = list.end() - 1;
     }
-    list.push_back({{"name", variant.name},
-                    {"op", std::string(name(variant.operation))},
-                    {"backends", Json::array({variant.backend})},
-                    {"summary", variant.summary},
-                    {"claim", variant.claim},
-                    {"claim_status", claim_status(variant.claim)},
-                    {"arithmetic", arithmetic_text(variant.arithmetic)}});
+    (*entry)["backends"].push_back(variant.backend);
+    if (variant.backend == "cuda") add_last_seen(*entry, variant);
   }
   return list;
 }
@@ -68,6 +82,7 @@ Json campaign_json(const CampaignReport& report) {
     entry["worst_case"] = variant.worst_case;
     entry["elements"] = variant.elements;
     entry["vacuous_elements"] = variant.vacuous_elements;
+    if (variant.backend == "cuda") entry["source_digest"] = source_digest(variant.operation, variant.name);
     json["variants"].push_back(entry);
   }
   json["failures"] = Json::array();
