@@ -7,6 +7,7 @@ check_claims.py ROOT BUILD PROGRAM
 - the page, the C++ symbol and the test of every row exist;
 - every id that the code uses is in the table, and no id of the table is unused;
 - no theorem of claims.v belongs to no claim;
+- every proved claim has its largest error/bound, on generated problems and on inputs built to be bad, none above 1;
 - `gaugeblock list` shows the statuses of the table, and every id that `list` and `judge` print is in it.
 """
 
@@ -25,14 +26,21 @@ NO_CLAIM = re.compile(r"^(recurrence|axial)\.(input|inputs|operation|attributes|
 DEFINED = r"^\s*(?:Theorem|Lemma|Corollary|Definition)\s+{}\b"
 
 
-def rows_of(readme):
-    rows = []
+CLAIM = ["id", "statement", "page", "status", "theorem", "C++", "test"]
+FIGURES = ["id", "generated", "built to be bad"]
+
+
+def rows_of(readme, columns):
+    """The rows about claims of the table with these columns."""
+    rows, inside = [], False
     for line in readme.read_text().splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if line.startswith("|") and re.fullmatch(ID, cells[0]):
-            if len(cells) != 7:
+        if line.startswith("|") and cells[0] == "id":
+            inside = cells == columns
+        elif inside and re.fullmatch(ID, cells[0]):
+            if len(cells) != len(columns):
                 sys.exit(f"{cells[0]}: {len(cells)} cells")
-            rows.append(dict(zip(["id", "statement", "page", "status", "theorem", "code", "test"], cells)))
+            rows.append(dict(zip(columns, cells)))
     return rows
 
 
@@ -97,7 +105,7 @@ def inputs_alone(golden, bare):
 def main():
     root, build, program = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
     coq = root / "proofs_notes" / "coq"
-    rows = rows_of(root / "proofs_notes" / "README.md")
+    rows = rows_of(root / "proofs_notes" / "README.md", CLAIM)
     wrong = []
     ids = [row["id"] for row in rows]
     wrong += [f"{i}: twice in the table" for i in sorted(set(ids)) if ids.count(i) > 1]
@@ -125,7 +133,7 @@ def main():
         page = re.fullmatch(r"\[[^\]]+\]\(([^)#]+)\)", row["page"])
         if not page or not (root / "proofs_notes" / page.group(1)).is_file():
             wrong.append(f"{name}: no page {row['page']}")
-        path, _, symbol = row["code"].partition("#")
+        path, _, symbol = row["C++"].partition("#")
         if not (root / path).exists() or not re.search(rf"\b{symbol}\b", (root / path).read_text()):
             wrong.append(f"{name}: no {symbol} in {path}")
         if row["test"].startswith("proofs."):
@@ -134,6 +142,17 @@ def main():
             known = (root / "tests" / row["test"]).is_dir()
         if not known:
             wrong.append(f"{name}: no test {row['test']}")
+
+    figures = rows_of(root / "proofs_notes" / "README.md", FIGURES)
+    for row in figures:
+        if row["id"] not in ids:
+            wrong.append(f"{row['id']}: has figures, but is no claim")
+        for column in FIGURES[1:]:
+            if not re.fullmatch(r"0\.\d+|1\.0+", row[column]) or not 0 < float(row[column]) <= 1:
+                wrong.append(f"{row['id']}: {column}: expected a ratio in (0, 1], found {row[column]}")
+    for row in rows:
+        if row["status"] == "proved" and [figure["id"] for figure in figures].count(row["id"]) != 1:
+            wrong.append(f"{row['id']}: no figures; the program worst_ratio (tests/bench) gives them")
 
     used, mentioned = ids_in_code(root)
     for identifier, where in sorted(used.items()):
