@@ -17,6 +17,7 @@
 #include "gaugeblock/verify/files/problem_file.h"
 #include "gaugeblock/verify/golden/golden_cases.h"
 #include "gaugeblock/verify/variants/last_seen.h"
+#include "gaugeblock/verify/verdict/checked_run.h"
 #include "gaugeblock/verify/verdict/verdict.h"
 
 namespace gaugeblock {
@@ -70,12 +71,18 @@ class Truths {
   std::map<std::string, std::unique_ptr<Truth>> truths_;
 };
 
+/// The variant that made the output, on the given backend; null where this build does not have it.
+const Variant* variant_of(const StoredOutput& output, const std::string& backend) {
+  for (const Variant& variant : all_variants())
+    if (variant.backend == backend && variant.operation == output.operation && variant.name == output.variant)
+      return &variant;
+  return nullptr;
+}
+
 /// The variant's own arithmetic; where this build does not have the variant, that of any float32 form.
 Arithmetic arithmetic_of(const StoredOutput& output) {
-  for (const Variant& variant : all_variants())
-    if (variant.backend == "cuda" && variant.operation == output.operation && variant.name == output.variant)
-      return variant.arithmetic;
-  return unknown_arithmetic(output.operation);
+  const Variant* variant = variant_of(output, "cuda");
+  return variant != nullptr ? variant->arithmetic : unknown_arithmetic(output.operation);
 }
 
 TEST(DeviceData, StoredOutputsPassTodaysBounds) {
@@ -109,6 +116,24 @@ TEST(DeviceData, AMovedElementIsFound) {
   }
 }
 
+TEST(DeviceData, TheInterpreterGivesTheSameBitsWhereItPromises) {
+  Truths truths;
+  int compared = 0;
+  for (const StoredOutput& output : stored_outputs()) {
+    const Variant* cuda = variant_of(output, "cuda");
+    const Variant* simt = variant_of(output, "simt");
+    if (cuda == nullptr || simt == nullptr || !cuda->promises.interpreted) continue;
+    if (!last_seen(output.operation, output.variant)->current) continue;
+    const Problem& problem = truths.of(output.golden_case).problem;
+    Outputs interpreted = make_outputs(problem);
+    simt->run(problem, interpreted);
+    EXPECT_EQ(first_difference(read_outputs(read_safetensors(output.path), problem), interpreted), "")
+        << output.path.string();
+    ++compared;
+  }
+  if (compared == 0) GTEST_SKIP() << "no stored output is of a kernel of this build that promises it";
+}
+
 TEST(DeviceData, EveryKernelHasADigest) {
   for (const Variant& variant : all_variants()) {
     if (variant.backend == "cpu") continue;
@@ -118,18 +143,13 @@ TEST(DeviceData, EveryKernelHasADigest) {
 
 // No failure: data/device is refreshed on a GPU, kernels are changed anywhere.
 TEST(DeviceData, EveryVariantWasSeenAsItIs) {
-  std::set<std::string> stale, unseen;
+  std::set<std::string> changed;
   for (const Variant& variant : all_variants()) {
     if (variant.backend == "cpu") continue;
     const std::optional<LastSeen> last = last_seen(variant.operation, variant.name);
-    if (!last)
-      unseen.insert(variant.name);
-    else if (!last->current)
-      stale.insert(variant.name);
+    if (!last || !last->current) changed.insert((last ? "stale: " : "not seen on a GPU: ") + variant.name);
   }
-  if (!stale.empty() || !unseen.empty())
-    GTEST_SKIP() << fmt::format("stale: {}; not seen on a GPU: {}", fmt::join(stale, ", "),
-                                fmt::join(unseen, ", "));
+  if (!changed.empty()) GTEST_SKIP() << fmt::format("{}", fmt::join(changed, "\n"));
 }
 
 }  // namespace

@@ -15,14 +15,13 @@ import hashlib
 import json
 import pathlib
 import shutil
-import struct
 import subprocess
 import sys
 import tempfile
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "data" / "golden"
-# Small, and each a path of its own through some kernel: tails, no steps, one channel, several warps a column, vectors that fit
-# and do not, an initial state; short and uneven axes, several heads, one token, both passes and each by itself.
+# Small, and each a path of its own through some kernel: tails, no steps, several warps a column, vectors that fit and do not, an
+# initial state; short and uneven axes, several heads, one token, both passes and each by itself, the quoted size of one pass.
 CASES = {
     "recurrence": [
         "recurrence-gate-order",
@@ -31,6 +30,7 @@ CASES = {
         "recurrence-channels-33-48",
         "recurrence-negative",
         "recurrence-no-steps",
+        "recurrence-tail-65",
         "recurrence-integers",
     ],
     "axial": [
@@ -40,6 +40,7 @@ CASES = {
         "axial-short-2-9",
         "axial-logits-200",
         "axial-short-33",
+        "axial-column-pass",
     ],
 }
 COUNTS = ("cases", "pass", "suspect", "fail", "vacuous", "unsupported", "error")
@@ -91,12 +92,6 @@ def judged(variant, reports):
     return counts | worst
 
 
-def metadata(path):
-    content = path.read_bytes()
-    (length,) = struct.unpack_from("<Q", content)
-    return json.loads(content[8 : 8 + length])["__metadata__"]
-
-
 def run(program, golden, variant, case, place):
     """Runs the variant on the case; what it declined with, or None."""
     output = place / case / f"{variant['name']}.safetensors"
@@ -130,7 +125,7 @@ def main():
         tasks = [(variant, case) for variant in variants for case in CASES[variant["op"]]]
         runs = {(v["op"], v["name"], case): pool.submit(run, program, arguments.golden, v, case, place) for v, case in tasks}
         for variant in variants:
-            outputs, declined, compilers = {}, {}, set()
+            outputs, declined = {}, {}
             for case in CASES[variant["op"]]:
                 reason = runs[variant["op"], variant["name"], case].result()
                 if reason is not None:
@@ -138,17 +133,10 @@ def main():
                     continue
                 output = place / case / f"{variant['name']}.safetensors"
                 outputs[case] = hashlib.sha256(output.read_bytes()).hexdigest()
-                made_by = metadata(output)
-                compilers.add(made_by["gaugeblock.compiler"])
-                if made_by["gaugeblock.source_digest"] != variant["source_digest"]:
-                    sys.exit(f"{output}: another source than the program's list says")
+            facts = {key: variant[key] for key in ("op", "name", "source_digest", "compiler")}
+            index["variants"].append(facts | judged(variant, reports) | {"outputs": outputs, "declined": declined})
             if not outputs:
-                sys.exit(f"{variant['name']} declined every golden case: {declined}")
-            index["variants"].append(
-                {"op": variant["op"], "name": variant["name"], "source_digest": variant["source_digest"], "compiler": compilers.pop()}
-                | judged(variant, reports)
-                | {"outputs": outputs, "declined": declined}
-            )
+                print(f"{variant['name']} declined every golden case: {declined}", file=sys.stderr)
         if folder.exists():
             shutil.rmtree(folder)
         shutil.copytree(place, folder)

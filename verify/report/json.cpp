@@ -20,6 +20,7 @@ void add_counts(Json& json, const std::array<std::uint64_t, 6>& count) {
 
 void add_last_seen(Json& json, const Variant& variant) {
   json["source_digest"] = source_digest(variant.operation, variant.name);
+  json["compiler"] = cuda_compiler();
   json["last_seen"] = nullptr;
   if (const std::optional<LastSeen> last = last_seen(variant.operation, variant.name))
     json["last_seen"] = {{"gpu", last->gpu},
