@@ -1,19 +1,33 @@
-// Measures the error of CUDA's expf (and __expf) against e^x in float64, at every float in [-104, 0].
+// Measures the error of CUDA's expf and __expf against e^x, at every float in [-104, 0], and that of
+// ex2.approx against 2^x, at every float in [-126, 16]; the truth in float64.
 //
-// Prints, for each: the largest relative error in units of u = 2^-24 where e^x is a normal float32 number,
-// and the largest absolute error in units of 2^-149 below that. Build: nvcc -O3 -fmad=false -arch=sm_90
-// measure_exp.cu
+// Prints, for each: the largest relative error in units of u = 2^-24 where the result is a normal float32
+// number, and the largest absolute error in units of 2^-149 below that. Build: nvcc -O3 -fmad=false
+// -arch=sm_90 measure_exp.cu
 #include <cstdio>
 #include <cstring>
 
 namespace {
 
-__global__ void measure(unsigned last, unsigned* normal, unsigned* small, bool fast) {
+enum Function { expf_of_cuda, fast_expf, exp2_instruction };
+
+__device__ double error_at(Function function, float x, double& exact) {
+  if (function == exp2_instruction) {
+    float result;
+    asm("ex2.approx.ftz.f32 %0,%1;" : "=f"(result) : "f"(x));
+    exact = exp2(static_cast<double>(x));
+    return fabs(static_cast<double>(result) - exact);
+  }
+  exact = exp(static_cast<double>(x));
+  return fabs(static_cast<double>(function == fast_expf ? __expf(x) : expf(x)) - exact);
+}
+
+/// At sign·(float with bits i), i = 0 … last.
+__global__ void measure(Function function, float sign, unsigned last, unsigned* normal, unsigned* small) {
   float worst_normal = 0, worst_small = 0;
   for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i <= last; i += gridDim.x * blockDim.x) {
-    const float x = -__uint_as_float(i);
-    const double exact = exp(static_cast<double>(x));
-    const double error = fabs(static_cast<double>(fast ? __expf(x) : expf(x)) - exact);
+    double exact;
+    const double error = error_at(function, sign * __uint_as_float(i), exact);
     if (exact >= 0x1p-126)
       worst_normal = fmaxf(worst_normal, static_cast<float>(error / exact * 0x1p24));
     else
@@ -29,22 +43,33 @@ bool succeeded(cudaError_t status) {
   return status == cudaSuccess;
 }
 
+unsigned bits(float x) {
+  unsigned result;
+  std::memcpy(&result, &x, sizeof result);
+  return result;
+}
+
 }  // namespace
 
 int main() {
-  const float lowest = 104;
-  unsigned last;
-  std::memcpy(&last, &lowest, sizeof last);
+  const struct {
+    const char* name;
+    Function function;
+    float lowest, highest;
+  } measured[] = {{"expf", expf_of_cuda, 104, 0},
+                  {"__expf", fast_expf, 104, 0},
+                  {"ex2.approx.ftz", exp2_instruction, 126, 16}};
   unsigned* worst;
   if (!succeeded(cudaMalloc(&worst, 2 * sizeof(unsigned)))) return 3;
-  for (const bool fast : {false, true}) {
+  for (const auto& m : measured) {
     if (!succeeded(cudaMemset(worst, 0, 2 * sizeof(unsigned)))) return 3;
-    measure<<<132 * 16, 256>>>(last, worst, worst + 1, fast);
+    measure<<<132 * 16, 256>>>(m.function, -1, bits(m.lowest), worst, worst + 1);
+    measure<<<132 * 16, 256>>>(m.function, 1, bits(m.highest), worst, worst + 1);
     float result[2];
     if (!succeeded(cudaGetLastError()) ||
         !succeeded(cudaMemcpy(result, worst, sizeof result, cudaMemcpyDeviceToHost)))
       return 3;
-    std::printf("%-7s %.6f u where e^x >= 2^-126, %.6f · 2^-149 below\n", fast ? "__expf" : "expf", result[0],
+    std::printf("%-14s %.6f u where the result is at least 2^-126, %.6f · 2^-149 below\n", m.name, result[0],
                 result[1]);
   }
   cudaFree(worst);

@@ -42,6 +42,7 @@
 
 #include "gaugeblock/reference/axial/passes.h"
 #include "gaugeblock/verify/bounds/axial_claims.h"
+#include "gaugeblock/verify/bounds/split_operands.h"
 
 namespace gaugeblock {
 namespace {
@@ -69,6 +70,23 @@ struct Model {
   double exp_error = 0;  ///< relative
   double root_roundings = 0;
   double underflow = 0;
+  /// Matrix products multiply split operands (claim: axial.split_half).
+  bool split = false;
+
+  double linear(double D) const {
+    return split ? claims::split_dot_roundings(D) : claims::linear_roundings(D);
+  }
+  double linear_with_bias(double D) const {
+    return split ? claims::split_dot_roundings(D) + 1 : claims::linear_with_bias_roundings(D);
+  }
+  double logit(double d) const { return split ? claims::split_dot_roundings(d) : claims::logit_roundings(d); }
+  double numerator(double L, double rescalings) const {
+    return split ? claims::split_dot_roundings(L) + rescalings : claims::numerator_roundings(L, rescalings);
+  }
+  /// A reciprocal within 1 ulp counts 2.
+  double quotient(double L, double rescalings) const {
+    return claims::quotient_roundings(L, rescalings) + (split ? 2 : 0);
+  }
 };
 
 Model model_of(const Arithmetic& arithmetic) {
@@ -88,6 +106,7 @@ Model model_of(const Arithmetic& arithmetic) {
   model.root_roundings =
       arithmetic.reciprocal_root ? claims::reciprocal_root_roundings : claims::root_roundings;
   model.underflow = arithmetic.flush_to_zero ? claims::underflow_flushed : claims::underflow;
+  model.split = arithmetic.operands == Operands::split_half;
   return model;
 }
 
@@ -181,7 +200,7 @@ Normalized layer_norm(const Matrix& x, const Matrix& e, const Weights<double>& w
 /// computed ones, `product` is Q Kᵀ.
 Matrix logit_rounding(const Matrix& product, const Matrix& Q, const Matrix& K, const Model& model) {
   const auto d = static_cast<double>(Q.cols());
-  Matrix result = gamma(claims::logit_roundings(d)) / std::sqrt(d) * product;
+  Matrix result = gamma(model.logit(d)) / std::sqrt(d) * product;
   // 2 η Σ (|q| + |k|): where the scale is applied to q or to k first.
   result.colwise() += Eigen::VectorXd(2 * model.underflow * Q.rowwise().sum());
   result.rowwise() += Vector(2 * model.underflow * K.rowwise().sum().transpose());
@@ -254,12 +273,14 @@ AttentionBound attention_error(const Attention& exact, const Matrix& z, const Ma
   Eigen::VectorXd rescalings(z.rows());
   for (Index l = 0; l < z.rows(); ++l) {
     rescalings(l) = count_rescalings(z.row(l), z_error.row(l), model);
-    const double log_exp_error =
-        (rescalings(l) + 1) * (model.exp_error / (1 - model.exp_error) + model.underflow);
+    double log_exp_error = (rescalings(l) + 1) * (model.exp_error / (1 - model.exp_error) + model.underflow);
+    if (model.split) log_exp_error += claims::split_exponent_shift * u;
+    const double distances = model.split ? claims::split_distance_roundings : 1;
     const double top = z.row(l).maxCoeff();
     const double largest_error = z_error.row(l).maxCoeff();
     const Eigen::ArrayXd xi = z_error.row(l).array().transpose() +
-                              u * (top - z.row(l).array().transpose() + 2 * largest_error) + log_exp_error;
+                              distances * u * (top - z.row(l).array().transpose() + 2 * largest_error) +
+                              log_exp_error;
     const Eigen::ArrayXd w = exact.weight.row(l).array().transpose();
     const double den = (w * (-xi).exp()).sum();
     for (Index j = 0; j < z.cols(); ++j) {
@@ -277,14 +298,15 @@ AttentionBound attention_error(const Attention& exact, const Matrix& z, const Ma
   result.softmax_change = deviation(result.change, V, exact.o);
   result.quotient_error.resize(V.rows(), V.cols());
   for (Index l = 0; l < V.rows(); ++l) {
-    const double numerator = gamma(claims::numerator_roundings(L, rescalings(l)));
-    const double quotient = gamma(claims::quotient_roundings(L, rescalings(l)));
+    const double numerator = gamma(model.numerator(L, rescalings(l)));
+    const double quotient = gamma(model.quotient(L, rescalings(l)));
     for (Index c = 0; c < V.cols(); ++c)
       result.quotient_error(l, c) =
           (1 + quotient) * numerator * numerator_size(l, c) +
           quotient * (std::abs(exact.o(l, c)) + result.softmax_change(l, c) + result.inherited(l, c)) +
           claims::quotient_lost(L, rescalings(l), largest_V(c));
   }
+  if (model.split) result.quotient_error.rowwise() += claims::split_weights_loss(L) * largest_V;
   return result;
 }
 
@@ -295,6 +317,48 @@ Matrix centred(const Matrix& W, const Vector& norm_weight) {
   return result;
 }
 
+/// What split operands lose absolutely, as scaled by gpu/axial/split_half.cu: 2^-25 of a scaled operand, for
+/// operands scaled by bounds on their size. All of it is in units of the unscaled results.
+struct SplitLoss {
+  Vector qkv;         ///< [3D] of an element of Q, K or V
+  Vector from_q;      ///< [D] of a logit, times |q_c|: what k_c loses
+  Vector from_k;      ///< [D] of a logit, times |k_c|: what q_c loses
+  Vector o;           ///< [D] of an element of o
+  Vector out;         ///< [D] of an element of the projection
+  bool known = true;  ///< false where exponents would leave float32, and scales are not what they should be
+
+  SplitLoss(const Weights<double>& weights, Index heads) {
+    const Index D = weights.norm_weight.size();
+    const Index d = D / heads;
+    const auto channels = static_cast<double>(D);
+    const Vector n = std::sqrt(channels) * weights.norm_weight.cwiseAbs() + weights.norm_bias.cwiseAbs();
+    const Vector largest = n * weights.qkv.cwiseAbs().transpose();  // of |q|, |k|, |v|, whatever the token
+    for (const Vector* bound : {&n, &largest})
+      for (Index i = 0; i < bound->size(); ++i)
+        known = known && ((*bound)(i) == 0 || ((*bound)(i) > 0x1p-80 && (*bound)(i) < 0x1p80));
+    // Scaled, n lies within 2^14 and W n within 2^28, both by less than a factor of 4: n loses 2^-25 Σ|W|, W
+    // loses 2^-25 D max|n|.
+    qkv = claims::split_sum_loss * (channels + 2) * largest;
+    from_q = from_k = Vector::Zero(D);
+    const double scale = std::sqrt(1.5 / std::sqrt(static_cast<double>(d)));
+    for (Index head = 0; head < heads; ++head) {
+      double top = 0;
+      for (Index c = head * d; c < (head + 1) * d; ++c) top = std::max(top, largest(c) * largest(D + c));
+      for (Index c = head * d; c < (head + 1) * d; ++c) {
+        const double product = largest(c) * largest(D + c);
+        if (product == 0) continue;  // the channel adds nothing to any logit
+        // q_c and k_c share the room that is left where their product is small.
+        qkv(c) *= std::sqrt(top / product);
+        qkv(D + c) *= std::sqrt(top / product);
+        from_q(c) = claims::split_logit_loss * scale * std::sqrt(largest(D + c) / largest(c));
+        from_k(c) = claims::split_logit_loss * scale * std::sqrt(largest(c) / largest(D + c));
+      }
+    }
+    o = claims::split_sum_loss * largest.tail(D);
+    out = claims::split_sum_loss * (channels + 2) * (largest.tail(D) * weights.out.cwiseAbs().transpose());
+  }
+};
+
 /// Everything about a pass's parameters that does not depend on tokens.
 struct Maps {
   Weights<double> weights;
@@ -304,8 +368,9 @@ struct Maps {
   Vector qkv_gain;          ///< Σ_i W_oi γ_i
   Vector qkv_bias;          ///< W_qkv β
   Matrix out_size;          ///< |W_out|
+  SplitLoss split_loss;
 
-  explicit Maps(Weights<double> parameters) : weights(std::move(parameters)) {
+  Maps(Weights<double> parameters, Index heads) : weights(std::move(parameters)), split_loss(weights, heads) {
     qkv_size = weights.qkv.cwiseAbs();
     qkv_centred = centred(weights.qkv, weights.norm_weight);
     qkv_centred_size = qkv_centred.cwiseAbs();
@@ -334,6 +399,7 @@ class SequenceBound {
     if (!claims::within_theorems(static_cast<double>(D_), static_cast<double>(L_),
                                  static_cast<double>(rescalings), model.exp_error, model.underflow))
       normalized_.bounded = false;
+    if (model.split && !maps.split_loss.known) normalized_.bounded = false;
   }
 
   /// The exact result y and the bound on its error, both [L,D].
@@ -355,8 +421,9 @@ class SequenceBound {
 
     const Matrix sum = ((o_.cwiseAbs() + o_error_) * maps_.out_size.transpose()).rowwise() +
                        Vector(weights.out_bias.cwiseAbs());
-    const double rounding = gamma(claims::linear_with_bias_roundings(static_cast<double>(D_)));
+    const double rounding = gamma(model_.linear_with_bias(static_cast<double>(D_)));
     y_error = e_ + projection_error_ + rounding * sum;
+    if (model_.split) y_error.rowwise() += maps_.split_loss.out;
     y_error.array() += 2 * static_cast<double>(D_ + 1) * model_.underflow;
     if (model_.any_form)
       y_error += u * ((x_.cwiseAbs() + e_).rowwise() + Vector(weights.out_bias.cwiseAbs()));
@@ -375,8 +442,9 @@ class SequenceBound {
     const auto D = static_cast<double>(D_);
     const Matrix size = normalized_.n.cwiseAbs() + normalized_.error;
     const Matrix majorant = size * maps_.qkv_size.transpose();
-    dot_error_ = gamma(claims::linear_roundings(D)) * majorant;
+    dot_error_ = gamma(model_.linear(D)) * majorant;
     dot_error_.array() += 2 * D * model_.underflow;
+    if (model_.split) dot_error_.rowwise() += maps_.split_loss.qkv;
     qkv_error_ = normalized_.local * maps_.qkv_size.transpose() + dot_error_;
     Matrix input;
     if (!exact_) input = e_ * maps_.qkv_centred_size.transpose();
@@ -445,10 +513,15 @@ class SequenceBound {
                      .transpose();
     }
     z_error = scale * z_error + logit_rounding(product_size, Q_size, K_size, model_);
+    if (model_.split) {
+      z_error.colwise() += Eigen::VectorXd(Q_size * maps_.split_loss.from_q(channels).transpose());
+      z_error.rowwise() += Vector(maps_.split_loss.from_k(channels) * K_size.transpose());
+    }
     if (!(product_size.maxCoeff() < claims::overflow_threshold)) overflows_ = true;
 
     const Matrix V_error = qkv_error_(Eigen::all, seqN(v_first, d_));
-    const AttentionBound bound = attention_error(exact, z, z_error, V, V_error, model_);
+    AttentionBound bound = attention_error(exact, z, z_error, V, V_error, model_);
+    if (model_.split) bound.quotient_error.rowwise() += Vector(maps_.split_loss.o(channels));
     o_error_(Eigen::all, channels) = bound.softmax_change + bound.inherited + bound.quotient_error;
     if (!(2 * L * (V.cwiseAbs() + V_error).maxCoeff() < claims::overflow_threshold)) overflows_ = true;
 
@@ -484,7 +557,7 @@ class SequenceBound {
 
 Tokens bound_pass(const Tokens& in, const AxialPassParameters& parameters, const Sequences& sequences,
                   const AxialProblem& problem, const Model& model) {
-  const Maps maps(axial::load<double>(parameters));
+  const Maps maps(axial::load<double>(parameters), problem.heads);
   Tokens out{Matrix(in.value.rows(), in.value.cols()), Matrix(in.value.rows(), in.value.cols()), false};
   Matrix y;
   Matrix y_error;

@@ -15,6 +15,7 @@
 #include "gaugeblock/verify/bounds/column_oracle.h"
 #include "gaugeblock/verify/bounds/fused_float.h"
 #include "gaugeblock/verify/bounds/likely.h"
+#include "gaugeblock/verify/bounds/split_operands.h"
 #include "gaugeblock/verify/cases/random.h"
 
 namespace gaugeblock {
@@ -177,7 +178,10 @@ class AxialOracle final : public Oracle {
     AxialBuffers<MonteCarlo> buffers(view_);
     MonteCarlo::seed(fnv1a(case_text_ + arithmetic.form));
     MonteCarlo::exp_error() = std::max(1.0, arithmetic.exp_error);
+    if (arithmetic.operands == Operands::split_half)
+      MonteCarlo::product_error() = claims::split_product_spread;
     run_axial_form(arithmetic.form, view_, buffers.view);
+    MonteCarlo::product_error() = 1;
 
     const MirroredProblem mirror(view_);
     std::vector<std::string> forms{arithmetic.form};

@@ -44,6 +44,12 @@ class MonteCarlo {
     return error;
   }
 
+  /// Largest relative error of a product in this thread, in units of u; at least 1, the rounding itself.
+  static double& product_error() {
+    thread_local double error = 1;
+    return error;
+  }
+
   friend MonteCarlo operator+(const MonteCarlo& a, const MonteCarlo& b) {
     return rounded(a.wide() + b.wide());
   }
@@ -51,7 +57,9 @@ class MonteCarlo {
     return rounded(a.wide() - b.wide());
   }
   friend MonteCarlo operator*(const MonteCarlo& a, const MonteCarlo& b) {
-    return rounded(a.wide() * b.wide());
+    Wide product = a.wide() * b.wide();
+    if (product_error() > 1) product *= 1 + (product_error() - 1) * std::ldexp(1.0, -24) * random_unit();
+    return rounded(product);
   }
   friend MonteCarlo operator/(const MonteCarlo& a, const MonteCarlo& b) {
     return rounded(a.wide() / b.wide());
@@ -76,12 +84,10 @@ class MonteCarlo {
   /// e^a with a relative error drawn uniformly within exp_error() · u.
   friend MonteCarlo exp(const MonteCarlo& a) {
     const double spread = (exp_error() - 1) * std::ldexp(1.0, -24);
-    const Bits random = next_random();
+    const Wide unit = random_unit();
     Wide power;
-    for (int lane = 0; lane < lanes; ++lane) {
-      const double unit = double(random[lane] >> 11) * std::ldexp(1.0, -52) - 1;  // in [-1, 1)
-      power[lane] = std::exp(double(a.value[lane])) * (1 + spread * unit);
-    }
+    for (int lane = 0; lane < lanes; ++lane)
+      power[lane] = std::exp(double(a.value[lane])) * (1 + spread * unit[lane]);
     return rounded(power);
   }
   /// Lane by lane; a NaN on either side stays NaN.
@@ -119,6 +125,11 @@ class MonteCarlo {
     x ^= x << 17;
     std::memcpy(state.data(), &x, sizeof x);
     return x;
+  }
+
+  /// Uniform in [-1, 1), lane by lane.
+  static Wide random_unit() {
+    return __builtin_convertvector(next_random() >> 11, Wide) * std::ldexp(1.0, -52) - 1;
   }
 
   /// Rounds at random: a random number below one float32 ulp is added to the bits of |x|, then the bits that

@@ -30,6 +30,7 @@ std::string arithmetic_text(const Arithmetic& arithmetic) {
   if (arithmetic.exp_error > 0) text += fmt::format(", exp within {:g} u", arithmetic.exp_error);
   if (arithmetic.reciprocal_root) text += ", reciprocal root";
   if (arithmetic.flush_to_zero) text += ", flush to zero";
+  if (arithmetic.operands == Operands::split_half) text += ", operands split into two float16";
   return text;
 }
 
@@ -48,6 +49,7 @@ std::optional<std::string> find_status(const std::string& claim) {
       {"recurrence.any_form", "proved"},
       {"axial.block", "proved"},
       {"axial.any_form", "proved"},
+      {"axial.split_half", "assumed"},
   };
   static const std::vector<std::string> parts{".output", ".state", ".running"};  // of a family
   std::string family = claim;

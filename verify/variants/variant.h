@@ -10,6 +10,10 @@
 
 namespace gaugeblock {
 
+/// What matrix products multiply: float32 numbers as they are, or two float16 numbers in their place
+/// (proofs_notes/notes/split_operands.md), added in float32 on tensor cores.
+enum class Operands { float32, split_half };
+
 /// The model of a variant's rounding errors: which reference form's operations it performs, and how exactly.
 /// Bounds are computed from a problem and this model, never from a variant's output.
 struct Arithmetic {
@@ -24,6 +28,7 @@ struct Arithmetic {
   bool reciprocal_root =
       false;                   ///< axial: 1/sqrt by one approximate instruction instead of sqrt and division
   bool flush_to_zero = false;  ///< subnormal results become zero
+  Operands operands = Operands::float32;
 
   auto operator<=>(const Arithmetic&) const = default;
 };
