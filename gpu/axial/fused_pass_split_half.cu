@@ -7,20 +7,20 @@
 // A warp owns tiles of 16 tokens from the LayerNorm to the residual; warps of a block meet at k and v alone.
 // Two shapes of the same steps:
 //
-// - `short_sequence_kernel`: up to 64 tokens, 32 or 64 channels in heads of 16, contiguous channels. A warp
-// per
+// - `short_sequence_kernel`: up to 64 tokens, 32 or 64 channels in heads of 16, contiguous channels. A warp a
 //   (tile, head), everything in registers and shared memory, weights brought in by the bulk copy engine; the
-//   second pass's come while the first one runs. B=4, 32×32, D=64 takes 8.5 µs on an H200 (tests/bench/
-//   axial_speed.cpp), of which two empty kernels would take 1.1 to 1.8. Bound by latency: a pass is one chain
-//   of dependent steps (tokens, LayerNorm, products, attention, projection), and its products alone, counted
-//   at full rate, are a fifth of it. What helped: W_out fetched behind the other weights, tokens asked for
-//   before the first barrier (9.1 → 8.5). What did not: weights multicast to clusters of 2 or 4 blocks
-//   (9.9, 12.6), letting the second pass in later. A further gain needs both passes in one launch.
-// - `any_shape_kernel`: heads up to 128, any number of tokens, channels up to 256, any strides. What a warp
-// hands
-//   on to itself (n, q, o) and to others (k, v) lies in a workspace that the caches hold. B=8, 128×128, D=128
-//   takes 1545 µs, 3.7 times what `warpgroup_pass_split_half` takes, for the same products: it waits for
-//   those loads. A further gain needs k and v in shared memory, and weights brought there ahead of their use.
+//   second pass's come while the first one runs. B=4, 32×32, D=64 takes 8.5 µs on an H200 (timed as in
+//   tests/bench/axial_speed.cpp), of which two empty kernels would take 1.1 to 1.8. Bound by latency: a pass
+//   is one chain of dependent steps (tokens, LayerNorm, products, attention, projection), and its products
+//   alone, counted at full rate, are a fifth of it. What helped: W_out fetched behind the other weights,
+//   tokens asked for before the first barrier (9.1 → 8.5). What did not: weights multicast to clusters of 2
+//   or 4 blocks (9.9, 12.6), letting the second pass in later. A further gain needs both passes in one
+//   launch.
+// - `any_shape_kernel`: heads up to 128, channels up to 256, any number of tokens, any strides. What a warp
+//   hands on to itself (n, q, o) and to others (k, v) lies in a workspace that the caches hold. B=8, 128×128,
+//   D=128 takes 1545 µs, 3.7 times what `warpgroup_pass_split_half` takes, for the same products: it waits
+//   for those loads. A further gain needs k and v in shared memory, and weights brought there ahead of their
+//   use.
 #include <algorithm>
 #include <type_traits>
 

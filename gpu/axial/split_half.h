@@ -1,19 +1,18 @@
 // Float32 products on float16 tensor cores ("3xFP16"), and the parameters of a pass made ready for them.
 // Included by CUDA kernel sources only.
 //
-//     x·2^s ≈ hi + lo in float16, 22 bits          a·b ≈ a_hi b_hi + (a_hi b_lo + a_lo b_hi), summed in
-//     float32
+//     x·2^s ≈ hi + lo in float16, 22 bits       a·b ≈ a_hi b_hi + (a_hi b_lo + a_lo b_hi), in float32
 //
 // Range is never assumed. Every operand is scaled by a power of two that comes from a bound on it, so nothing
 // can leave float16 whatever the tokens are (LayerNorm: |z_i| <= √D):
 //
-//     n_k:  |n_k| <= N_k = √D |γ_k| + |β_k|, scaled so that N_k lies in (2^13, 2^14]; γ and β carry the scale
-//     W_q, W_k, W_v:  column k carries the inverse of n_k's scale, row c is scaled so that Σ_k |W_ck| N_k <=
-//     2^28 q, k, v:  leave the product scaled, times 2^-14: at most 2^14. The scales of q_c and k_c multiply
-//     to the same power
-//         of two for every channel of a head, which the scale of the logits takes back
-//     W_out:  column c carries the inverse of v_c's scale, row j is scaled like the rows above; y's sum takes
-//     it back
+// - n_k: |n_k| <= N_k = √D |γ_k| + |β_k|, scaled so that N_k lies in (2^13, 2^14]; γ and β carry the scale.
+// - W_q, W_k, W_v: column k carries the inverse of n_k's scale; row c is scaled so that Σ_k |W_ck| N_k stays
+//   within 2^28.
+// - q, k, v: leave the product scaled, times 2^-14, so at most 2^14. The scales of q_c and k_c multiply
+//   to the same power of two for every channel of a head, which the scale of the logits takes back.
+// - W_out: column c carries the inverse of v_c's scale; row j is scaled like the rows above, and y's sum
+//   takes it back.
 //
 // What float16 loses below its smallest number, 2^-25 of a scaled operand, is 2^-38 of such a bound. The
 // model of these errors: proofs_notes/notes/split_operands.md.

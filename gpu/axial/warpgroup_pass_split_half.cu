@@ -10,13 +10,14 @@
 //
 // Takes D = 64 (up to 256 tokens) and 128 (up to 128 tokens) in heads of 16, contiguous channels.
 //
-// On an H200 (tests/bench/axial_speed.cpp) B=8, 128×128, D=128 takes 422 µs and B=4, 256×256, D=64 493 µs;
-// about 730 and 940 where every head is done twice (weights times 4). Neither bytes (64 µs at 4.2 TB/s) nor
-// tensor cores (200 µs at their rate for wgmma) bound it: attention does, with two warps a scheduler whose
-// mma.sync, exponentials and conversions wait for each other, and one LayerNorm a sequence that nothing
-// hides. A further gain needs scores and p·v on wgmma and two sequences in flight. What was tried: the
-// projection of a head under the attention of the next spills registers (473, 601); accumulating y on the
-// tensor core is faster (416) and loses three bits.
+// On an H200 (timed as in tests/bench/axial_speed.cpp) B=8, 128×128, D=128 takes 422 µs and B=4, 256×256,
+// D=64 493 µs; about 730 and 940 where every head is done twice (weights times 4). Neither bytes (64 µs
+// at 4.2 TB/s) nor tensor cores (200 µs at their rate for wgmma) bound it, by count. What is left, not
+// profiled yet, is attention: two warps a scheduler whose mma.sync, exponentials and conversions wait for
+// each other, and one LayerNorm a sequence that nothing hides. A further gain needs scores and p·v on wgmma
+// and two sequences in flight. What was tried: the projection of a head under the attention of the next
+// spills registers (473, 601); accumulating y on the tensor core is faster (416), at 2.4 times float32's
+// error.
 #include <algorithm>
 
 #include "gaugeblock/gpu/axial/bulk_copy.h"
