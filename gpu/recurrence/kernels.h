@@ -1,5 +1,5 @@
 // All recurrence kernels, in the order of the story they tell. Each backend has its own list, of the same
-// names.
+// names; kernels that need tensor cores are in the list of CUDA only.
 #pragma once
 
 #include <optional>
@@ -22,6 +22,8 @@ struct RecurrenceKernel {
   std::optional<std::string> (*declines)(const RecurrenceArguments& arguments);
   /// Computes every element of both outputs. Throws Declined, LaunchRefused or DeviceError.
   void (*run)(const RecurrenceArguments& arguments, LaunchContext& context);
+  bool tree_products = false;  ///< products of gates are formed in a tree, though the form has none
+  bool split_half = false;     ///< products of matrices on tensor cores, operands as two float16
 };
 
 namespace simt_backend {

@@ -31,7 +31,10 @@ TEST(Backends, HaveTheSameKernels) {
     for (const gpu::RecurrenceKernel& kernel : kernels) all.push_back(kernel.name + ": " + kernel.summary);
     return all;
   };
-  EXPECT_EQ(names(gpu::simt_backend::recurrence_kernels()), names(gpu::cuda_backend::recurrence_kernels()));
+  // Kernels for tensor cores come last, and on CUDA only.
+  std::vector<gpu::RecurrenceKernel> portable = gpu::cuda_backend::recurrence_kernels();
+  while (portable.back().split_half) portable.pop_back();
+  EXPECT_EQ(names(gpu::simt_backend::recurrence_kernels()), names(portable));
   for (const gpu::RecurrenceKernel& kernel : gpu::cuda_backend::recurrence_kernels()) {
     EXPECT_NE(kernel.run, nullptr);
     EXPECT_NE(kernel.declines, nullptr);

@@ -171,17 +171,22 @@ int compare(gpu::Device& device, Problem& whole, Index batches, Index elements, 
         kernel.run(arguments, context);
         device.synchronize();
         outcome = "same bits";
+        // Where few batches are cut into more segments of time than many, the bits are others.
+        bool same_alone = true;
+        if constexpr (requires { kernel.split_half; }) same_alone = !kernel.split_half;
+        if (!same_alone) outcome = "finite";
         for (const Index b : {Index{0}, batches - 1}) {
           Problem alone(device, whole, b);
           alone.reset();
           kernel.run(alone.arguments(), context);
           device.synchronize();
           const std::vector<float> part = whole.results(b);
-          if (!same_bits(part, alone.results(0))) outcome = "OTHER BITS in batch " + std::to_string(b);
+          if (same_alone && !same_bits(part, alone.results(0)))
+            outcome = "OTHER BITS in batch " + std::to_string(b);
           for (const float value : part)
             if (!(value - value == 0)) outcome = "NOT FINITE in batch " + std::to_string(b);
         }
-        if (outcome != "same bits") ++failed;
+        if (outcome != (same_alone ? "same bits" : "finite")) ++failed;
       }
     } catch (const gpu::Declined& reason) {
       outcome = std::string("declined: ") + reason.what();

@@ -336,7 +336,7 @@ const gpu::RecurrenceKernel& kernel_named(const std::string& name) {
 #if defined(GAUGEBLOCK_TEST_CUDA)
 // Every operation is written out, fused multiply-adds included, so both backends round alike.
 TEST_F(RecurrenceKernels, GiveTheBitsOfTheInterpreter) {
-  for (std::size_t n = 0; n < kernels().size(); ++n)
+  for (std::size_t n = 0; n < gpu::simt_backend::recurrence_kernels().size(); ++n)
     for (const Sizes& sizes : {Sizes{2, 33, 2, 24, 24}, Sizes{1, 17, 2, 7, 10}, Sizes{1, 5, 1, 100, 33}}) {
       const gpu::RecurrenceKernel& kernel = kernels()[n];
       const gpu::RecurrenceKernel& interpreted = gpu::simt_backend::recurrence_kernels()[n];

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -82,6 +83,51 @@ inline RoundingCount any_form_output(Index t, Index dot) {
 }
 inline RoundingCount any_form_state(Index t) {
   return {0, static_cast<double>(3 * t + 4)};
+}
+
+// claim: recurrence.chunked_split_half.output, recurrence.chunked_split_half.state
+//
+// Products of matrices on tensor cores in split float16: see proofs_notes/notes/split_half.md. In units of u.
+
+/// A product of two entries, each within 2^-22 of high + low, one of them split a second time after a
+/// scaling, without low·low: 4 · 2^-22, and 1 for what is smaller.
+inline constexpr double split_product_error = 17;
+/// What one instruction, which adds 16 products to an accumulator, may lose of the sum of magnitudes.
+inline constexpr double matrix_step_error = 16;
+/// Steps of a sum of n products: three parts, 16 products a step.
+inline double matrix_steps(Index n) {
+  return 3 * std::ceil(static_cast<double>(n) / 16);
+}
+/// What one split product of matrices adds to the count of a term.
+inline double split_matrix_roundings(Index n) {
+  return split_product_error + matrix_step_error * matrix_steps(n);
+}
+/// K is padded by zeros to this.
+inline Index padded_key_size(Index dot) {
+  return dot <= 64 ? 64 : 128;
+}
+/// Never less than the sequential form needs, which repairs what split float16 does not hold. A write meets
+/// its own chunk's product (Kᵀ W) once, and then for each chunk one product and one addition, and one more of
+/// both where segments are joined; an output two products (q kᵀ and P V), or one (q S).
+inline RoundingCount chunked_split_half_state(Index, Index chunk) {
+  const auto c = static_cast<double>(chunk);
+  return {2, 2 * c + 8 + split_matrix_roundings(chunk)};
+}
+inline RoundingCount chunked_split_half_output(Index t, Index dot, Index chunk) {
+  RoundingCount count = chunked_split_half_state(t, chunk);
+  count.fixed += static_cast<double>(dot + 8) + split_matrix_roundings(padded_key_size(dot)) +
+                 split_matrix_roundings(chunk);
+  return count;
+}
+/// What small entries lose, in units of ‖q‖₁ (1 for a state) times R, the largest sum of writes
+/// R_t = |gate_t| R_{t-1} + |beta_t| max|k_t| max|v_t|, R_0 = max|S_0|: a scaled operand is at least 2^14 at
+/// its largest, and is cut off at 2^-25.
+inline constexpr double small_entry_error = 0x1p-29;
+/// The same of factors that underflow although they are to be multiplied by scaled operands.
+inline constexpr double scaled_underflow = 0x1p40;
+/// The truncation of a matrix step is biased: it takes one u off on average.
+inline double split_likely_roundings(Index dot, Index chunk) {
+  return split_product_error + matrix_steps(padded_key_size(dot)) + 2 * matrix_steps(chunk);
 }
 
 /// H / η, the collected underflow of a result at step t (claim: recurrence.underflow). `window` is Γ, the

@@ -37,6 +37,7 @@ struct Majorants {
   std::vector<double> running_flushed;    ///< the same with flush to zero
   std::vector<double> underflow;          ///< H / η
   std::vector<double> window;             ///< Γ
+  std::vector<double> coarse;             ///< R, the majorant by the largest entries; times ‖q‖₁ for y
   std::vector<double> largest;            ///< no intermediate of the definition exceeds this
   std::vector<double> largest_reordered;  ///< no intermediate of any division-free form exceeds this
   std::vector<double> largest_divided;    ///< … of the closed form; infinity outside its range
@@ -50,6 +51,7 @@ struct Majorants {
         running_flushed(size),
         underflow(size),
         window(size),
+        coarse(size),
         largest(size),
         largest_reordered(size),
         largest_divided(size),
@@ -114,7 +116,9 @@ class RecurrenceOracle final : public Oracle {
                                         const Arithmetic& arithmetic) const override {
     if (arithmetic.form == "prefix_product_segmented") return {"recurrence.prefix_product_segmented"};
     // Between trees the state is carried as between chunks.
-    const std::string form = arithmetic.form == "scan" && arithmetic.chunk > 0 ? "chunked" : arithmetic.form;
+    const std::string form = arithmetic.operands == Operands::split_half         ? "chunked_split_half"
+                             : arithmetic.form == "scan" && arithmetic.chunk > 0 ? "chunked"
+                                                                                 : arithmetic.form;
     std::vector<std::string> ids{"recurrence." + form + (output == "y" ? ".output" : ".state")};
     if (form == "sequential") ids.emplace_back("recurrence.sequential.running");
     return ids;
@@ -161,6 +165,8 @@ class RecurrenceOracle final : public Oracle {
           sources[j] = std::max(sources[j], 1 + plain[i * values_ + j]);
           largest[j] = std::max(largest[j], plain[i * values_ + j]);
         }
+    double coarse = 0;
+    for (const double s0 : plain) coarse = std::max(coarse, s0);
     double largest_k = 0;
     double largest_beta = 0;
     double window = 1;          // largest |Π gate| over windows that end here, the empty one included
@@ -200,6 +206,7 @@ class RecurrenceOracle final : public Oracle {
             std::max({largest[j], step_k * std::max(1.0, std::abs(beta)) * std::max(1.0, std::abs(v)),
                       std::abs(beta) * std::max(1.0, std::abs(v))});
       }
+      coarse = gate * coarse + std::abs(beta) * step_k * step_v;
       largest_reordered =
           std::max(largest_reordered, largest_window * std::max(1.0, largest_beta) *
                                           std::max({1.0, norm_q * largest_k, largest_k, norm_q}));
@@ -254,6 +261,7 @@ class RecurrenceOracle final : public Oracle {
         y_majorants_.underflow[y] =
             claims::underflow_amount(t + 1, keys_, largest_window, norm_q, largest_k, sources[j]);
         y_majorants_.window[y] = largest_window;
+        y_majorants_.coarse[y] = norm_q * coarse;
         y_majorants_.largest[y] = std::max(largest[j], sum);
         y_majorants_.largest_reordered[y] = std::max(y_majorants_.largest[y], largest_reordered);
         y_majorants_.largest_divided[y] =
@@ -274,6 +282,7 @@ class RecurrenceOracle final : public Oracle {
         state_majorants_.underflow[s] =
             claims::underflow_amount(steps_, 1, largest_window, 0, largest_k, sources[j]);
         state_majorants_.window[s] = largest_window;
+        state_majorants_.coarse[s] = coarse;
         state_majorants_.largest[s] = largest[j];
         state_majorants_.largest_reordered[s] = std::max(largest[j], largest_reordered);
         state_majorants_.largest_divided[s] = in_range ? std::max(largest[j], largest_divided) : infinity;
@@ -292,6 +301,9 @@ class RecurrenceOracle final : public Oracle {
       return is_y ? claims::sequential_output(t, keys_) : claims::sequential_state(t);
     if (arithmetic.form == "masked_attention")
       return is_y ? claims::masked_attention_output(t, keys_) : claims::masked_attention_state(t);
+    if (arithmetic.operands == Operands::split_half)
+      return is_y ? claims::chunked_split_half_output(t, keys_, arithmetic.chunk)
+                  : claims::chunked_split_half_state(t, arithmetic.chunk);
     if (arithmetic.chunk > 0)  // chunked, and trees between which the state is carried
       return is_y ? claims::chunked_output(t, keys_, arithmetic.chunk)
                   : claims::chunked_state(t, arithmetic.chunk);
@@ -329,6 +341,9 @@ class RecurrenceOracle final : public Oracle {
       };
       double error = by_count(u) + eta * majorants.underflow[e];
       if (running) error = arithmetic.flush_to_zero ? majorants.running_flushed[e] : majorants.running[e];
+      if (arithmetic.operands == Operands::split_half)
+        error += claims::small_entry_error * majorants.coarse[e] +
+                 eta * claims::scaled_underflow * majorants.underflow[e];
       // The truth is itself computed, by the definition, and then rounded to float64.
       const double truth_error = truth_roundoff_ * double(2 * t + keys_ + 4) * 2 * majorants.plain[e] +
                                  std::abs(expected[e]) * 0x1p-53;
@@ -392,6 +407,18 @@ class RecurrenceOracle final : public Oracle {
       for (std::size_t e = 0; e < limit.size(); ++e)
         limit[e] = std::max(
             {limit[e], claims::unit_roundoff / 4 * majorants.plain[e], eta * majorants.underflow[e]});
+      // Errors of equal gates line up in a tree of products as in the scan, and in no other form.
+      if (arithmetic.tree_products) {
+        const std::vector<double>& scan = likely(output, {.form = "scan"});
+        for (std::size_t e = 0; e < limit.size(); ++e) limit[e] = std::max(limit[e], scan[e]);
+      }
+      // Split operands and the tensor core are what Monte Carlo arithmetic on float32 does not show.
+      if (arithmetic.operands == Operands::split_half)
+        for (std::size_t e = 0; e < limit.size(); ++e)
+          limit[e] += claims::unit_roundoff * claims::split_likely_roundings(keys_, arithmetic.chunk) *
+                          majorants.plain[e] +
+                      claims::small_entry_error * majorants.coarse[e] +
+                      eta * claims::scaled_underflow * majorants.underflow[e];
       likely_[{output, arithmetic}] = std::move(limit);
     }
   }

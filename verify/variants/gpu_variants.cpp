@@ -79,12 +79,18 @@ Variant recurrence_variant(const gpu::RecurrenceKernel& kernel, const std::strin
   variant.backend = backend;
   variant.summary = kernel.summary;
   variant.claim = "recurrence." + (kernel.chunk > 0 ? std::string("chunked") : kernel.form);
-  variant.arithmetic = {.form = kernel.form, .chunk = kernel.chunk};
+  if (kernel.split_half) variant.claim = "recurrence.chunked_split_half";
+  variant.arithmetic = {.form = kernel.form,
+                        .chunk = kernel.chunk,
+                        .tree_products = kernel.tree_products,
+                        .operands = kernel.split_half ? Operands::split_half : Operands::float32};
   // A thread or warp computes a column by itself, step after step: neither other columns nor the end of the
   // sequence reach its bits. The state alone carries the past only where the form is the definition's.
   variant.promises = {.prefix = true, .split = kernel.form == "sequential", .columns = true};
   // Sums, products and quotients only, each rounded by itself on either side.
   variant.promises.interpreted = backend == "cuda";
+  // Scales are taken from whole rows, and where the sequence is cut depends on its length.
+  if (kernel.split_half) variant.promises = {};
   variant.declines = [&kernel](const Problem& problem) {
     // Sizes, strides and alignment are the same on the host, so the kernel can be asked before anything is
     // copied.

@@ -27,6 +27,7 @@ Arithmetic unknown_arithmetic(Operation operation) {
 std::string arithmetic_text(const Arithmetic& arithmetic) {
   std::string text = "float32 " + arithmetic.form;
   if (arithmetic.chunk > 0) text += fmt::format("(chunk {})", arithmetic.chunk);
+  if (arithmetic.tree_products) text += ", gates multiplied in a tree";
   if (arithmetic.exp_error > 0) text += fmt::format(", exp within {:g} u", arithmetic.exp_error);
   if (arithmetic.reciprocal_root) text += ", reciprocal root";
   if (arithmetic.flush_to_zero) text += ", flush to zero";
@@ -43,6 +44,7 @@ std::optional<std::string> find_status(const std::string& claim) {
       {"recurrence.sequential", "proved"},
       {"recurrence.masked_attention", "proved"},
       {"recurrence.chunked", "proved"},
+      {"recurrence.chunked_split_half", "assumed"},
       {"recurrence.scan", "proved"},
       {"recurrence.prefix_product", "proved"},
       {"recurrence.prefix_product_segmented", "proved"},

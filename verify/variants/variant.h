@@ -24,6 +24,8 @@ struct Arithmetic {
   /// from one tree to the next (0: one tree over all steps); its roundings are then at most those of chunks
   /// of that size.
   Index chunk = 0;
+  /// recurrence: products of gates are formed in a tree, where the errors of equal gates line up.
+  bool tree_products = false;
   double exp_error = 0;  ///< axial: relative error of exp, in units of u = 2^-24
   bool reciprocal_root =
       false;                   ///< axial: 1/sqrt by one approximate instruction instead of sqrt and division
