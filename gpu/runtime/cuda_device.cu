@@ -118,6 +118,7 @@ void launch_on_cuda(const char* name, const void* function, const simt::LaunchSh
   opted.shared_opt_in = true;
   if (const auto reason = simt::refusal(opted, attributes.sharedSizeBytes, limits))
     throw LaunchRefused(what + " refused: " + *reason);
+  if (context.dry) return;
   if (shape.dynamic_shared_bytes + attributes.sharedSizeBytes > limits.shared_bytes)
     check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(shape.dynamic_shared_bytes)),
