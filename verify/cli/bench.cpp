@@ -17,22 +17,19 @@
 #endif
 
 namespace gaugeblock {
-namespace {
 
-// The sizes that people quote; a CPU is timed on the first of each operation only.
-const std::map<Operation, std::vector<std::string>>& quoted_cases() {
-  static const std::map<Operation, std::vector<std::string>> cases{
-      {Operation::recurrence,
-       {"recurrence:B=2,T=128,H=4,K=24,V=24,gate=near_one",
-        "recurrence:B=2,T=2048,H=16,K=64,V=64,gate=near_one",
-        "recurrence:B=4,T=4096,H=16,K=128,V=128,gate=near_one",
-        "recurrence:B=1,T=65536,H=16,K=128,V=128,gate=near_one"}},
-      {Operation::axial,
-       {"axial:B=4,H=32,W=32,D=64,heads=4", "axial:B=8,H=128,W=128,D=128,heads=8",
-        "axial:B=4,H=256,W=256,D=64,heads=4"}},
-  };
-  return cases;
+const std::vector<std::string>& quoted_cases(Operation operation) {
+  static const std::vector<std::string> recurrence{"recurrence:B=2,T=128,H=4,K=24,V=24,gate=near_one",
+                                                   "recurrence:B=2,T=2048,H=16,K=64,V=64,gate=near_one",
+                                                   "recurrence:B=4,T=4096,H=16,K=128,V=128,gate=near_one",
+                                                   "recurrence:B=1,T=65536,H=16,K=128,V=128,gate=near_one"};
+  static const std::vector<std::string> axial{"axial:B=4,H=32,W=32,D=64,heads=4",
+                                              "axial:B=8,H=128,W=128,D=128,heads=8",
+                                              "axial:B=4,H=256,W=256,D=64,heads=4"};
+  return operation == Operation::recurrence ? recurrence : axial;
 }
+
+namespace {
 
 constexpr int repetitions = 11;
 
@@ -44,6 +41,7 @@ struct Timed {
   std::size_t copies = 1;  ///< of the problem, used in turn, so that inputs do not wait in a cache
   bool replayed = false;   ///< from a graph, without the host
   std::string failure;     ///< why there is no time
+  std::string chosen;      ///< "auto": which variant it was
 };
 
 #ifdef GAUGEBLOCK_HAS_CUDA
@@ -153,9 +151,12 @@ int run_bench(const BenchOptions& options) {
   std::vector<Case> cases;
   for (const std::string& text : options.given) cases.push_back(parse_case(text));
   if (cases.empty())
-    for (const auto& [op, texts] : quoted_cases())
-      for (const std::string& text : texts)
-        if (on_gpu || &text == &texts.front()) cases.push_back(parse_case(text));
+    for (const Operation each : {Operation::recurrence, Operation::axial}) {
+      if (operation && each != *operation) continue;
+      const std::vector<std::string>& texts = quoted_cases(each);
+      // A CPU is timed on the first only.
+      for (std::size_t i = 0; i < (on_gpu ? texts.size() : 1); ++i) cases.push_back(parse_case(texts[i]));
+    }
 
   std::vector<Timed> all;
   std::map<std::string, double> fastest_us;  // by case
@@ -166,6 +167,8 @@ int run_bench(const BenchOptions& options) {
       Timed timed;
       timed.variant = &variant;
       timed.case_text = print_case(c);
+      if (variant.choose != nullptr)
+        if (const Variant* chosen = variant.choose(problem).variant) timed.chosen = chosen->name;
       if (const auto reason = variant.declines(problem)) {
         timed.failure = "declined: " + *reason;
       } else {
@@ -204,19 +207,21 @@ int run_bench(const BenchOptions& options) {
     if (entry.case_text != last_case)
       table += fmt::format("{}{}\n", last_case.empty() ? "" : "\n", entry.case_text);
     last_case = entry.case_text;
+    if (!entry.chosen.empty()) row["chosen"] = entry.chosen;
+    const std::string shown =
+        entry.chosen.empty() ? entry.variant->name : entry.variant->name + ": " + entry.chosen;
     if (entry.failure.empty()) {
       const double ratio = entry.median_us / fastest_us.at(entry.case_text);
       row["median_us"] = entry.median_us;
       row["ratio"] = ratio;
       row["copies"] = entry.copies;
       row["replayed"] = entry.replayed;
-      table +=
-          fmt::format("  {:<32} {:>12.2f} us {:>9.2f} x{}\n", entry.variant->name, entry.median_us, ratio,
-                      on_gpu && !entry.replayed ? "  (with the host: it allocates or waits)" : "");
+      table += fmt::format("  {:<32} {:>12.2f} us {:>9.2f} x{}\n", shown, entry.median_us, ratio,
+                           on_gpu && !entry.replayed ? "  (with the host: it allocates or waits)" : "");
     } else {
       row["not_run"] = entry.failure;
       failed = failed || !entry.failure.starts_with("declined");
-      table += fmt::format("  {:<32} not run: {}\n", entry.variant->name, entry.failure);
+      table += fmt::format("  {:<32} not run: {}\n", shown, entry.failure);
     }
     json["benchmarks"].push_back(row);
   }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "gaugeblock/verify/cases/problem.h"
+
 namespace gaugeblock {
 
 /// Exit codes: what a script may rely on.
@@ -20,6 +22,7 @@ enum ExitCode : int {
 struct ListOptions {
   std::string op;  ///< both operations when empty
   std::string backend = "all";
+  bool explain = false;  ///< instead: which variant `auto` takes, and why
   bool json = false;
 };
 int run_list(const ListOptions& options);
@@ -59,6 +62,9 @@ struct GoldenOptions {
   std::string check;  ///< folder to check, or empty
 };
 int run_golden(const GoldenOptions& options);
+
+/// The sizes that people quote, as case texts.
+const std::vector<std::string>& quoted_cases(Operation operation);
 
 struct BenchOptions {
   std::string op;  ///< both operations when empty

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "gaugeblock/verify/cases/case.h"
 #include "gaugeblock/verify/cli/commands.h"
 #include "gaugeblock/verify/report/json.h"
 
@@ -18,11 +19,36 @@ std::string last_seen_text(const nlohmann::ordered_json& last) {
                      last["source"].get<std::string>());
 }
 
+int explain(std::optional<Operation> operation, bool as_json) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  std::string text;
+  for (const Operation each : {Operation::recurrence, Operation::axial}) {
+    if (operation && each != *operation) continue;
+    nlohmann::ordered_json entry{{"op", std::string(name(each))}};
+    text += fmt::format("{}{}: the first of these that takes the problem\n", text.empty() ? "" : "\n",
+                        name(each));
+    for (const auto& [variant, condition] : choice_rules(each)) {
+      entry["rules"].push_back({{"variant", variant}, {"condition", condition}});
+      text += fmt::format("  {:<28} {}\n", variant, condition);
+    }
+    for (const std::string& case_text : quoted_cases(each)) {
+      const auto [variant, reason] = choose_variant(make_problem(parse_case(case_text)));
+      const std::string chosen = variant == nullptr ? "none" : variant->name;
+      entry["choices"].push_back({{"case", case_text}, {"variant", chosen}, {"reason", reason}});
+      text += fmt::format("  {}\n    {}: {}\n", case_text, chosen, reason);
+    }
+    json.push_back(entry);
+  }
+  fmt::print("{}", as_json ? json.dump(2) + "\n" : text);
+  return exit_pass;
+}
+
 }  // namespace
 
 int run_list(const ListOptions& options) {
   const std::optional<Operation> operation =
       options.op.empty() ? std::nullopt : std::optional(parse_operation(options.op));
+  if (options.explain) return explain(operation, options.json);
   const std::vector<Variant> variants = select_variants(operation, "*", options.backend);
   const nlohmann::ordered_json json = list_json(variants);
   if (options.json) {

@@ -44,6 +44,8 @@ int main(int argc, char** argv) {
   CLI::App* app = program.add_subcommand("list", "Every variant: what it is, what its bound rests on.");
   app->add_option("--op", list.op, "recurrence or axial; both when left out");
   app->add_option("--backend", list.backend, "cpu, simt, cuda or all");
+  app->add_flag("--explain", list.explain,
+                "instead: which variant 'auto' takes on the quoted sizes, and why");
   app->add_flag("--json", list.json, "JSON on stdout");
   app->callback([&] { command = [&] { return run_list(list); }; });
 

@@ -19,7 +19,13 @@ int run_run(const RunOptions& options) {
   const Variant& variant = variants.front();
   if (const std::optional<std::string> reason = variant.declines(problem))
     throw NothingToJudge(fmt::format("{} declines the problem: {}", variant.name, *reason));
-  const CheckedRun run = run_checked(variant, problem);
+  const Variant* computed = &variant;
+  if (variant.choose != nullptr) {
+    const ChosenVariant chosen = variant.choose(problem);
+    computed = chosen.variant;
+    fmt::print(stderr, "auto: {}: {}\n", computed->name, chosen.reason);
+  }
+  const CheckedRun run = run_checked(*computed, problem);
   if (!run.declined.empty())
     throw NothingToJudge(fmt::format("{} declines the problem: {}", variant.name, run.declined));
   if (!run.error.empty()) throw DeviceFailure(fmt::format("{} failed: {}", variant.name, run.error));
@@ -27,12 +33,12 @@ int run_run(const RunOptions& options) {
     throw DeviceFailure(fmt::format("{} broke a run property: {}", variant.name, run.broken));
   SafetensorsFile result;
   result.metadata = problem_file(problem).metadata;
-  result.metadata["gaugeblock.claim"] = variant.claim;
-  result.metadata["gaugeblock.variant"] = variant.name;
-  result.metadata["gaugeblock.backend"] = variant.backend;
-  if (variant.backend != "cpu")
-    result.metadata["gaugeblock.source_digest"] = source_digest(variant.operation, variant.name);
-  if (variant.backend == "cuda") result.metadata["gaugeblock.compiler"] = cuda_compiler();
+  result.metadata["gaugeblock.claim"] = computed->claim;
+  result.metadata["gaugeblock.variant"] = computed->name;
+  result.metadata["gaugeblock.backend"] = computed->backend;
+  if (computed->backend != "cpu")
+    result.metadata["gaugeblock.source_digest"] = source_digest(computed->operation, computed->name);
+  if (computed->backend == "cuda") result.metadata["gaugeblock.compiler"] = cuda_compiler();
   add_outputs(result, run.outputs);
   write_safetensors(result, options.output);
   return exit_pass;

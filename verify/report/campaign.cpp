@@ -51,6 +51,16 @@ void fail(CaseVerdict& result, Outcome outcome, std::string reason, std::string 
 CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle& oracle,
                           RelationEffort effort) {
   CaseVerdict result;
+  if (variant.choose != nullptr) {
+    const ChosenVariant chosen = variant.choose(problem);
+    if (chosen.variant == nullptr) {
+      fail(result, Outcome::unsupported, chosen.reason, chosen.reason);
+      return result;
+    }
+    result = check_variant(*chosen.variant, problem, oracle, effort);
+    result.chosen = chosen.variant->name;
+    return result;
+  }
   if (const std::optional<std::string> reason = variant.declines(problem)) {
     fail(result, Outcome::unsupported, *reason, *reason);
     return result;
@@ -252,6 +262,7 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
           const Verdict& verdict = results[i].verdict;
           VariantSummary& summary = report.variants[v];
           ++summary.count[slot(verdict.outcome)];
+          if (!results[i].chosen.empty()) ++summary.chosen[results[i].chosen];
           summary.elements += static_cast<std::uint64_t>(verdict.compared);
           summary.vacuous_elements += static_cast<std::uint64_t>(verdict.vacuous_elements);
           summary.worst_likely_ratio = std::max(summary.worst_likely_ratio, verdict.worst_likely_ratio);
@@ -260,6 +271,7 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
           if (verdict.compared > 0 && (summary.worst_case.empty() || is_worse)) {
             summary.worst_ratio = verdict.worst_ratio;
             summary.worst_case = print_case(c);
+            if (!results[i].chosen.empty()) summary.claim = verdict.worst.claim;
             worst_index[v] = index;
           }
           if (is_failure(verdict.outcome) && (!first_failure[v] || index < first_failure[v]->index))

@@ -25,6 +25,7 @@ enum class RelationEffort {
 struct CaseVerdict {
   Verdict verdict;
   std::string message;  ///< in words, for whatever is not a pass
+  std::string chosen;   ///< "auto": the variant that stood in for it
 };
 
 /// Runs the variants on one case and judges each: its bounds, the run properties, the relations. Variants
@@ -63,7 +64,8 @@ struct VariantSummary {
   std::string worst_case;  ///< where worst_ratio was seen
   std::uint64_t elements = 0;
   std::uint64_t vacuous_elements = 0;
-  std::uint64_t supported() const;  ///< cases it was judged on
+  std::map<std::string, std::uint64_t> chosen;  ///< "auto": cases by the variant that stood in for it
+  std::uint64_t supported() const;              ///< cases it was judged on
 };
 
 /// A fault: the case that showed it, and the simplest one that still does.

@@ -41,7 +41,8 @@ Json to_json(const CaseVerdict& result) {
           {"claim", v.worst.claim},
           {"compared", v.compared},
           {"vacuous", v.vacuous_elements},
-          {"message", result.message}};
+          {"message", result.message},
+          {"chosen", result.chosen}};
 }
 
 CaseVerdict verdict_from(const Json& json) {
@@ -62,6 +63,7 @@ CaseVerdict verdict_from(const Json& json) {
   v.compared = json.at("compared");
   v.vacuous_elements = json.at("vacuous");
   result.message = json.at("message");
+  result.chosen = json.at("chosen");
   return result;
 }
 

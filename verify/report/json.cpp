@@ -75,7 +75,8 @@ Json campaign_json(const CampaignReport& report) {
     entry["op"] = std::string(name(variant.operation));
     entry["backend"] = variant.backend;
     entry["claim"] = variant.claim;
-    entry["claim_status"] = claim_status(variant.claim);
+    entry["claim_status"] = variant.claim.empty() ? "" : claim_status(variant.claim);
+    if (!variant.chosen.empty()) entry["chosen"] = variant.chosen;
     entry["cases"] = variant.supported() + variant.count[static_cast<std::size_t>(Outcome::unsupported)];
     add_counts(entry, variant.count);
     entry["worst_ratio"] = ratio_number(variant.worst_ratio);

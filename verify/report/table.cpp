@@ -45,6 +45,12 @@ std::string campaign_table(const CampaignReport& report) {
     if (!variant.worst_case.empty())
       line("  {:<{}}  {:<9.3g} {:<{}} ({})  {}", variant.name, width, variant.worst_ratio, variant.claim,
            claim_width, claim_status(variant.claim), variant.worst_case);
+  for (const VariantSummary& variant : report.variants) {
+    std::string chosen;
+    for (const auto& [name, cases] : variant.chosen)
+      chosen += fmt::format("{}{} in {} cases", chosen.empty() ? "" : ", ", name, cases);
+    if (!chosen.empty()) line("  {} ({}) was {}", variant.name, name(variant.operation), chosen);
+  }
   for (const Failure& failure : report.failures) {
     line("");
     line("{} ({}): {} by {}", failure.variant, failure.backend, name(failure.result.verdict.outcome),

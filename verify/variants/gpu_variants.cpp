@@ -3,7 +3,9 @@
 #include <stdexcept>
 
 #include "gaugeblock/gpu/axial/kernels.h"
+#include "gaugeblock/gpu/choice.h"
 #include "gaugeblock/gpu/recurrence/kernels.h"
+#include "gaugeblock/gpu/runtime/callers_workspace.h"
 #include "gaugeblock/reference/recurrence/prefix_range.h"
 #include "gaugeblock/verify/variants/axial_cpu.h"
 #include "gaugeblock/verify/variants/device_run.h"
@@ -28,6 +30,37 @@ struct Placed {
   DeviceTensors tensors;
 };
 
+/// The launches on a problem that stays on the GPU. Their workspace is allocated here, so that a graph can
+/// hold them; a kernel that looks at values on the host allocates as it goes.
+std::function<void(void*)> prepared_launch(const KernelLaunch& launch, const Problem& problem) {
+  const auto placed = std::make_shared<Placed>(problem);
+  const auto on = [](gpu::Device& device, void* stream) {
+    gpu::LaunchContext context(device);
+    context.stream = stream;
+    context.wait = false;
+    return context;
+  };
+  gpu::CallersWorkspace counting;
+  try {
+    gpu::LaunchContext context = on(counting, nullptr);
+    context.dry = true;
+    launch(placed->tensors, context);
+  } catch (const gpu::DeviceError&) {
+    return [=](void* stream) {
+      gpu::LaunchContext context = on(cuda_device(), stream);
+      launch(placed->tensors, context);
+    };
+  }
+  const std::size_t bytes = counting.most_used_bytes();
+  const auto workspace = std::make_shared<gpu::DeviceBuffer>(
+      cuda_device(), static_cast<Index>(bytes / sizeof(float)), "workspace");
+  return [=](void* stream) {
+    gpu::CallersWorkspace memory(workspace->data(), bytes);
+    gpu::LaunchContext context = on(memory, stream);
+    launch(placed->tensors, context);
+  };
+}
+
 /// Sets `run` (and the interpreter's other schedules) of a variant whose kernels `launch` starts.
 void set_run(Variant& variant, const KernelLaunch& launch) {
   const auto interpreted = [launch](simt::Schedule schedule) {
@@ -42,14 +75,7 @@ void set_run(Variant& variant, const KernelLaunch& launch) {
     variant.run = [launch](const Problem& problem, Outputs& outputs) {
       run_on_device(cuda_device(), {}, problem, outputs, launch);
     };
-    variant.prepare = [launch](const Problem& problem) {
-      return [launch, placed = std::make_shared<Placed>(problem)](void* stream) {
-        gpu::LaunchContext context(cuda_device());
-        context.stream = stream;
-        context.wait = false;
-        launch(placed->tensors, context);
-      };
-    };
+    variant.prepare = [launch](const Problem& problem) { return prepared_launch(launch, problem); };
   }
 }
 
@@ -202,6 +228,28 @@ KernelLaunch launch_of(const Variant& variant) {
   return recurrence ? launch_of(kernel_named(gpu::simt_backend::recurrence_kernels(), variant.name))
                     : launch_of(kernel_named(gpu::simt_backend::axial_kernels(), variant.name));
 }
+
+#ifdef GAUGEBLOCK_HAS_CUDA
+std::pair<std::string, std::string> choose_kernel_name(const Problem& problem) {
+  Outputs outputs = make_outputs(problem);
+  const auto named = [](const auto& choice) {
+    return std::pair(choice.kernel == nullptr ? std::string() : choice.kernel->name, choice.reason);
+  };
+  if (problem.operation == Operation::recurrence)
+    return named(
+        gpu::choose_kernel(gpu::recurrence_arguments(recurrence_view(problem), recurrence_view(outputs))));
+  return named(gpu::choose_kernel(gpu::axial_arguments(axial_view(problem), axial_view(outputs))));
+}
+
+std::vector<std::pair<std::string, std::string>> choice_rules(Operation operation) {
+  std::vector<std::pair<std::string, std::string>> rules;
+  if (operation == Operation::recurrence)
+    for (const auto& rule : gpu::recurrence_rules()) rules.emplace_back(rule.kernel, rule.condition);
+  else
+    for (const auto& rule : gpu::axial_rules()) rules.emplace_back(rule.kernel, rule.condition);
+  return rules;
+}
+#endif
 
 std::vector<Variant> gpu_variants() {
   std::vector<Variant> variants;

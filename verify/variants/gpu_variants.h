@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gaugeblock/verify/variants/device_run.h"
@@ -11,6 +13,9 @@ namespace gaugeblock {
 
 /// Every kernel on the interpreter, and on the GPU in builds with CUDA.
 std::vector<Variant> gpu_variants();
+
+/// The name of the kernel that choose_variant() takes (empty: none), and why. Only in builds with CUDA.
+std::pair<std::string, std::string> choose_kernel_name(const Problem& problem);
 
 /// Starts kernels on tensors that lie on the device already, and nothing else.
 using KernelLaunch = std::function<void(const DeviceTensors&, gpu::LaunchContext&)>;

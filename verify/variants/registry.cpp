@@ -86,6 +86,45 @@ const std::vector<Variant>& all_variants() {
   return variants;
 }
 
+#ifdef GAUGEBLOCK_HAS_CUDA
+ChosenVariant choose_variant(const Problem& problem) {
+  const auto [kernel, reason] = choose_kernel_name(problem);
+  for (const Variant& variant : all_variants())
+    if (variant.operation == problem.operation && variant.backend == "cuda" && variant.name == kernel)
+      return {&variant, reason};
+  return {nullptr, reason};
+}
+#else
+ChosenVariant choose_variant(const Problem&) {
+  throw DeviceFailure("backend cuda: this build has none; build with the CUDA toolkit to have it");
+}
+std::vector<std::pair<std::string, std::string> > choice_rules(Operation) {
+  return {};
+}
+#endif
+
+namespace {
+
+Variant auto_variant(Operation operation) {
+  Variant variant;
+  variant.operation = operation;
+  variant.name = "auto";
+  variant.backend = "cuda";
+  variant.summary = "the fastest variant that takes the problem";
+  variant.choose = &choose_variant;
+  variant.declines = [](const Problem& problem) -> std::optional<std::string> {
+    const ChosenVariant chosen = choose_variant(problem);
+    return chosen.variant == nullptr ? std::optional(chosen.reason) : chosen.variant->declines(problem);
+  };
+  variant.run = [](const Problem& problem, Outputs& outputs) {
+    choose_variant(problem).variant->run(problem, outputs);
+  };
+  variant.prepare = [](const Problem& problem) { return choose_variant(problem).variant->prepare(problem); };
+  return variant;
+}
+
+}  // namespace
+
 std::vector<Variant> select_variants(std::optional<Operation> operation, const std::string& name_pattern,
                                      const std::string& backend) {
   static const std::vector<std::string> backends{"cpu", "simt", "cuda", "all"};
@@ -96,6 +135,14 @@ std::vector<Variant> select_variants(std::optional<Operation> operation, const s
     throw DeviceFailure("backend cuda: this build has none; build with the CUDA toolkit to have it");
 #endif
   std::vector<Variant> selected;
+  if (name_pattern == "auto") {
+    if (backend != "cuda")
+      throw InputError(
+          fmt::format("'auto' chooses among the variants of the backend cuda, not '{}'", backend));
+    for (const Operation each : {Operation::recurrence, Operation::axial})
+      if (!operation || each == *operation) selected.push_back(auto_variant(each));
+    return selected;
+  }
   for (const Variant& variant : all_variants()) {
     if (operation && variant.operation != *operation) continue;
     if (backend != "all" && variant.backend != backend) continue;

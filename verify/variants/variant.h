@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gaugeblock/verify/cases/problem.h"
@@ -60,6 +61,8 @@ struct Promises {
   bool masks_reset = false;  ///< a gate of exactly 0 hides a non-finite past instead of keeping it
 };
 
+struct ChosenVariant;
+
 struct Variant {
   Operation operation = Operation::recurrence;
   std::string name;     ///< unique within operation and backend: algorithm and mechanism
@@ -68,6 +71,9 @@ struct Variant {
   std::string claim;    ///< id of the claim its proved bound rests on: "recurrence.sequential"
   Arithmetic arithmetic;
   Promises promises;
+  /// "auto" only: the variant that stands in for this one on a problem. Its run, arithmetic and promises
+  /// count.
+  ChosenVariant (*choose)(const Problem&) = nullptr;
   /// Why the problem cannot be taken, or nothing.
   std::function<std::optional<std::string>(const Problem&)> declines;
   /// Computes every element of every output. Precondition: !declines(problem). Throws RunPropertyBroken when
@@ -81,11 +87,25 @@ struct Variant {
   std::function<std::function<void(void* stream)>(const Problem&)> prepare;
 };
 
+/// A variant and why it was chosen.
+struct ChosenVariant {
+  const Variant* variant = nullptr;  ///< null: none takes the problem
+  std::string reason;
+};
+
+/// The fastest variant of the backend cuda that takes the problem. Throws DeviceFailure in a build without
+/// CUDA.
+ChosenVariant choose_variant(const Problem& problem);
+
+/// The rules of choose_variant(), in order: a variant's name and where it is taken.
+std::vector<std::pair<std::string, std::string>> choice_rules(Operation operation);
+
 /// Every variant of this build: by operation, then backend, in the order of the story they tell.
 const std::vector<Variant>& all_variants();
 
-/// Variants of all_variants() whose name matches the shell pattern. Throws InputError when none does,
-/// DeviceFailure for a backend this build does not have.
+/// Variants of all_variants() whose name matches the shell pattern; for the name "auto" on the backend cuda,
+/// a variant whose `choose` is choose_variant(). Throws InputError when none does, DeviceFailure for a
+/// backend this build does not have.
 std::vector<Variant> select_variants(std::optional<Operation> operation, const std::string& name_pattern,
                                      const std::string& backend);
 
