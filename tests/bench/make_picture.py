@@ -1,8 +1,8 @@
 """Draws the picture of the README: how far correct and wrong implementations are from the truth, in units of the proved
-bound. Usage: make_picture.py PROGRAM PLANTED_FAULT_RATIOS OUTPUT.svg
+bound. Usage: make_picture.py PROGRAM ERROR_RATIOS OUTPUT.svg
 
-PROGRAM               gaugeblock
-PLANTED_FAULT_RATIOS  the program tests/support builds from planted_fault_ratios.cpp
+PROGRAM       gaugeblock
+ERROR_RATIOS  the program mutant_error_ratios, built from tests/mutants/error_ratios.cpp
 Needs gnuplot.
 """
 import json

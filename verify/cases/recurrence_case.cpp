@@ -563,6 +563,9 @@ const std::vector<RecurrenceCase>& opening_recurrence_cases() {
              "recurrence:B=3,T=1,H=5,K=1,V=1,gate=uniform,beta=normal,state=writes",
              "recurrence:T=63,H=2,K=48,V=3,gate=log_uniform,beta=integers,state=writes,layout=padded",
              "recurrence:T=257,K=16,V=16,gate=near_one,beta=uniform,qkv=uniform,state=writes",
+             // More than 2^15 elements of q and k, then of v and y, with little else to compute.
+             "recurrence:B=3,T=18,H=5,K=128,V=1,gate=uniform,beta=uniform",
+             "recurrence:B=3,T=18,H=5,K=1,V=128,gate=uniform,beta=uniform,state=writes",
          })
       parsed.push_back(recurrence_case_from(parse_case_text(text)));
     return parsed;

@@ -75,4 +75,12 @@ struct BenchOptions {
 };
 int run_bench(const BenchOptions& options);
 
+struct MutantsOptions {
+  std::uint64_t cases = 40;  ///< for the columns of single checks
+  unsigned jobs = 1;
+  bool json = false;
+};
+/// Only in programs built with the tests.
+int run_mutants(const MutantsOptions& options);
+
 }  // namespace gaugeblock

@@ -97,6 +97,15 @@ int main(int argc, char** argv) {
   app->add_flag("--json", bench.json, "JSON on stdout instead of the table");
   app->callback([&] { command = [&] { return run_bench(bench); }; });
 
+  MutantsOptions mutants;
+  mutants.jobs = verify.jobs;
+  app = program.add_subcommand("mutants", "Which check catches which deliberately wrong variant.");
+  app->add_option("--cases", mutants.cases, "cases for the columns of single checks (40)")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--jobs", mutants.jobs, "threads (all cores)")->check(CLI::Range(1, 1024));
+  app->add_flag("--json", mutants.json, "JSON on stdout");
+  app->callback([&] { command = [&] { return run_mutants(mutants); }; });
+
   try {
     program.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,41 +1,18 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cli/commands.h"
+#include "gaugeblock/verify/cli/progress.h"
 #include "gaugeblock/verify/report/isolated.h"
 #include "gaugeblock/verify/report/json.h"
 #include "gaugeblock/verify/report/table.h"
 
 namespace gaugeblock {
 namespace {
-
-constexpr double largest_interpreted_work = 2e4;
-
-/// A progress line on a terminal; nothing when stderr is piped.
-std::function<void(std::uint64_t, std::uint64_t)> progress_line() {
-  if (isatty(STDERR_FILENO) == 0) return {};
-  auto last = std::make_shared<std::chrono::steady_clock::time_point>();
-  return [last](std::uint64_t done, std::uint64_t of) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - *last < std::chrono::milliseconds(100) && done != of) return;
-    *last = now;
-    if (of == 0) {
-      fmt::print(stderr, "\r{} cases", done);
-    } else {
-      constexpr std::uint64_t width = 40;
-      const std::uint64_t filled = done * width / of;
-      fmt::print(stderr, "\r[{:#<{}}{:.<{}}] {}/{} cases", "", filled, "", width - filled, done, of);
-    }
-    if (done == of) fmt::print(stderr, "\n");
-  };
-}
 
 void write_text(const std::filesystem::path& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
@@ -79,7 +56,6 @@ int run_verify(const VerifyOptions& options) {
     }
   }
   campaign.isolated = has("cuda");
-  // The interpreter is a thousand times slower than what it interprets.
   if (has("simt")) campaign.largest_work = largest_interpreted_work;
   for (const Operation each : {Operation::recurrence, Operation::axial})
     if (std::any_of(variants.begin(), variants.end(),
@@ -91,7 +67,7 @@ int run_verify(const VerifyOptions& options) {
   campaign.seed = options.seed;
   if (options.cases) campaign.cases = *options.cases;
   campaign.seconds = options.seconds;
-  campaign.progress = progress_line();
+  campaign.progress = progress_line("cases");
   const CampaignReport report = run_campaign(variants, campaign);
 
   const std::string json = campaign_json(report).dump(2) + "\n";

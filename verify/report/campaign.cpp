@@ -12,7 +12,6 @@
 
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cases/random.h"
-#include "gaugeblock/verify/relations/relation.h"
 #include "gaugeblock/verify/report/isolated.h"
 #include "gaugeblock/verify/verdict/checked_run.h"
 
@@ -85,11 +84,9 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
     return result;
   }
 
-  const std::vector<Relation>& relations = relations_of(problem.operation);
   const std::uint64_t seed = fnv1a(problem.case_text);
-  const std::size_t count = effort == RelationEffort::all ? relations.size() : relations_per_case;
-  for (std::size_t i = 0; i < std::min(count, relations.size()); ++i) {
-    const Relation& relation = relations[(seed % relations.size() + i) % relations.size()];
+  for (const Relation* tried : relations_for(problem, effort)) {
+    const Relation& relation = *tried;
     try {
       const RelationResult checked = relation.check({variant, problem, oracle, run.outputs, seed});
       if (checked.kind != RelationResult::Kind::broken) continue;
@@ -110,6 +107,16 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
 }
 
 }  // namespace
+
+std::vector<const Relation*> relations_for(const Problem& problem, RelationEffort effort) {
+  const std::vector<Relation>& relations = relations_of(problem.operation);
+  const std::uint64_t first = fnv1a(problem.case_text) % relations.size();
+  const std::size_t count = effort == RelationEffort::all ? relations.size() : relations_per_case;
+  std::vector<const Relation*> chosen;
+  for (std::size_t i = 0; i < std::min(count, relations.size()); ++i)
+    chosen.push_back(&relations[(first + i) % relations.size()]);
+  return chosen;
+}
 
 std::uint64_t VariantSummary::supported() const {
   return count[slot(Outcome::pass)] + count[slot(Outcome::vacuous)] + count[slot(Outcome::suspect)] +

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gaugeblock/verify/cases/case.h"
+#include "gaugeblock/verify/relations/relation.h"
 #include "gaugeblock/verify/variants/variant.h"
 #include "gaugeblock/verify/verdict/verdict.h"
 
@@ -20,6 +21,9 @@ enum class RelationEffort {
   some,  ///< a few, chosen by the case
   all,   ///< every one that applies
 };
+
+/// The relations to try on a problem: which ones of them when only some are wanted depends on the case alone.
+std::vector<const Relation*> relations_for(const Problem& problem, RelationEffort effort);
 
 /// What became of one variant on one case.
 struct CaseVerdict {
@@ -37,6 +41,9 @@ std::vector<CaseVerdict> check_case(const std::vector<const Variant*>& variants,
 /// The same; each verdict is handed over as soon as it stands, with its position in `variants`.
 void check_case(const std::vector<const Variant*>& variants, const Case& c, RelationEffort effort,
                 const std::function<void(std::size_t, const CaseVerdict&)>& take);
+
+/// The largest work of a case for the interpreter, which is a thousand times slower than what it interprets.
+inline constexpr double largest_interpreted_work = 2e4;
 
 struct CampaignOptions {
   std::vector<Operation> operations;  ///< cases alternate between them

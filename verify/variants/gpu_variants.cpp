@@ -11,6 +11,45 @@
 #include "gaugeblock/verify/variants/device_run.h"
 
 namespace gaugeblock {
+
+gpu::RecurrenceArguments recurrence_arguments(const DeviceTensors& tensors) {
+  gpu::RecurrenceArguments arguments;
+  arguments.q = tensors.input<4>("q");
+  arguments.k = tensors.input<4>("k");
+  arguments.v = tensors.input<4>("v");
+  arguments.gate = tensors.input<3>("gate");
+  arguments.beta = tensors.input<3>("beta");
+  if (tensors.has("initial_state")) arguments.initial_state = tensors.input<4>("initial_state");
+  arguments.y = tensors.output<4>("y");
+  arguments.final_state = tensors.output<4>("final_state");
+  return arguments;
+}
+
+namespace {
+
+AxialPassParameters parameters(const DeviceTensors& tensors, const std::string& pass) {
+  if (!tensors.has(pass + "_norm.weight")) return {};  // the pass does not run
+  return {tensors.input<1>(pass + "_norm.weight"), tensors.input<1>(pass + "_norm.bias"),
+          tensors.input<2>(pass + "_qkv.weight"), tensors.input<2>(pass + "_out.weight"),
+          tensors.input<1>(pass + "_out.bias")};
+}
+
+}  // namespace
+
+gpu::AxialArguments axial_arguments(const DeviceTensors& tensors) {
+  const Attributes& attributes = tensors.attributes();
+  gpu::AxialArguments arguments;
+  arguments.x = tensors.input<4>("x");
+  arguments.row = parameters(tensors, "row");
+  arguments.col = parameters(tensors, "col");
+  arguments.heads = attributes.heads;
+  arguments.eps = attributes.eps;
+  arguments.passes = attributes.passes;
+  arguments.y = tensors.output<4>("y");
+  if (tensors.has("row")) arguments.row_result = tensors.output<4>("row");
+  return arguments;
+}
+
 namespace {
 
 /// Relative error of CUDA's expf in units of u = 2^-24: 2.5578 at worst over every float in [-104, 0] whose
@@ -79,19 +118,6 @@ void set_run(Variant& variant, const KernelLaunch& launch) {
   }
 }
 
-gpu::RecurrenceArguments recurrence_arguments(const DeviceTensors& tensors) {
-  gpu::RecurrenceArguments arguments;
-  arguments.q = tensors.input<4>("q");
-  arguments.k = tensors.input<4>("k");
-  arguments.v = tensors.input<4>("v");
-  arguments.gate = tensors.input<3>("gate");
-  arguments.beta = tensors.input<3>("beta");
-  if (tensors.has("initial_state")) arguments.initial_state = tensors.input<4>("initial_state");
-  arguments.y = tensors.output<4>("y");
-  arguments.final_state = tensors.output<4>("final_state");
-  return arguments;
-}
-
 KernelLaunch launch_of(const gpu::RecurrenceKernel& kernel) {
   return [&kernel](const DeviceTensors& tensors, gpu::LaunchContext& context) {
     kernel.run(recurrence_arguments(tensors), context);
@@ -129,27 +155,6 @@ Variant recurrence_variant(const gpu::RecurrenceKernel& kernel, const std::strin
   };
   set_run(variant, launch_of(kernel));
   return variant;
-}
-
-AxialPassParameters parameters(const DeviceTensors& tensors, const std::string& pass) {
-  if (!tensors.has(pass + "_norm.weight")) return {};  // the pass does not run
-  return {tensors.input<1>(pass + "_norm.weight"), tensors.input<1>(pass + "_norm.bias"),
-          tensors.input<2>(pass + "_qkv.weight"), tensors.input<2>(pass + "_out.weight"),
-          tensors.input<1>(pass + "_out.bias")};
-}
-
-gpu::AxialArguments axial_arguments(const DeviceTensors& tensors) {
-  const Attributes& attributes = tensors.attributes();
-  gpu::AxialArguments arguments;
-  arguments.x = tensors.input<4>("x");
-  arguments.row = parameters(tensors, "row");
-  arguments.col = parameters(tensors, "col");
-  arguments.heads = attributes.heads;
-  arguments.eps = attributes.eps;
-  arguments.passes = attributes.passes;
-  arguments.y = tensors.output<4>("y");
-  if (tensors.has("row")) arguments.row_result = tensors.output<4>("row");
-  return arguments;
 }
 
 KernelLaunch launch_of(const gpu::AxialKernel& kernel) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "gaugeblock/gpu/axial/kernel_arguments.h"
+#include "gaugeblock/gpu/recurrence/kernel_arguments.h"
 #include "gaugeblock/verify/variants/device_run.h"
 #include "gaugeblock/verify/variants/variant.h"
 
@@ -22,5 +24,9 @@ using KernelLaunch = std::function<void(const DeviceTensors&, gpu::LaunchContext
 
 /// What `run` of a variant of the backends simt or cuda does between the copies: for measuring its kernels.
 KernelLaunch launch_of(const Variant& variant);
+
+/// What a kernel takes, from a problem's tensors on a device.
+gpu::RecurrenceArguments recurrence_arguments(const DeviceTensors& tensors);
+gpu::AxialArguments axial_arguments(const DeviceTensors& tensors);
 
 }  // namespace gaugeblock

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "gaugeblock/verify/cases/case.h"
-#include "planted_faults.h"
+#include "mutant.h"
 
 namespace gaugeblock {
 namespace {
@@ -13,9 +13,9 @@ CheckedRun run_fault(const std::string& name) {
   const Problem problem =
       make_problem(parse_case("recurrence:B=1,T=5,H=2,K=3,V=4,gate=uniform,beta=uniform,qkv=normal,state="
                               "writes,layout=padded,seed=1"));
-  for (const PlantedFault& fault : recurrence_planted_faults())
-    if (fault.variant.name == name) return run_checked(fault.variant, problem);
-  ADD_FAILURE() << "no fault is called " << name;
+  for (const Mutant& mutant : all_mutants())
+    if (mutant.variant.name == name) return run_checked(mutant.variant, problem);
+  ADD_FAILURE() << "no mutant is called " << name;
   return {};
 }
 
@@ -33,10 +33,10 @@ TEST(CheckedRun, SeesOtherBitsOnARepeat) {
   EXPECT_NE(run_fault("changes_from_run_to_run").broken.find("other bits"), std::string::npos);
 }
 TEST(CheckedRun, KeepsWhatAVariantThrows) {
-  PlantedFault fault = recurrence_planted_faults().front();
-  fault.variant.run = [](const Problem&, Outputs&) { throw std::runtime_error("the device is gone"); };
+  Variant variant = all_mutants().front().variant;
+  variant.run = [](const Problem&, Outputs&) { throw std::runtime_error("the device is gone"); };
   const Problem problem = make_problem(parse_case("recurrence:T=2,seed=1"));
-  EXPECT_EQ(run_checked(fault.variant, problem).error, "the device is gone");
+  EXPECT_EQ(run_checked(variant, problem).error, "the device is gone");
 }
 TEST(CheckedRun, LetsARightRunPass) {
   const CheckedRun run = run_fault("gate_after_write");  // wrong values, but a proper run

@@ -1,14 +1,17 @@
-// Prints, for each planted fault that shows in numbers, the largest error / proved bound over a few fixed
-// cases.
+// Prints, for each mutant of a CPU form of the recurrence that does not hide and shows in numbers, the
+// largest error / proved bound over a few fixed cases.
+#include <algorithm>
 #include <cstdio>
 
 #include "gaugeblock/verify/cases/case.h"
 #include "gaugeblock/verify/verdict/verdict.h"
-#include "planted_faults.h"
+#include "mutant.h"
 
 int main() {
   using namespace gaugeblock;
-  for (const PlantedFault& fault : recurrence_planted_faults()) {
+  for (const Mutant& mutant : all_mutants()) {
+    const Variant& variant = mutant.variant;
+    if (variant.operation != Operation::recurrence || variant.backend != "cpu" || mutant.hides) continue;
     double worst = 0;
     for (const char* text :
          {"recurrence:B=2,T=128,H=4,K=24,V=24,gate=uniform,beta=uniform,qkv=normal,state=writes,seed=1",
@@ -17,11 +20,11 @@ int main() {
       const auto oracle = make_oracle(problem);
       Problem copy = problem;
       Outputs outputs = make_outputs(problem);
-      fault.variant.run(copy, outputs);
+      variant.run(copy, outputs);
       const Verdict verdict =
-          judge_outputs(problem, *oracle, outputs, fault.variant.arithmetic, Limits::proved_only);
+          judge_outputs(problem, *oracle, outputs, variant.arithmetic, Limits::proved_only);
       worst = std::max(worst, verdict.worst_ratio);
     }
-    if (worst > 1 && worst < 1e300) std::printf("%s %.3g\n", fault.variant.name.c_str(), worst);
+    if (worst > 1 && worst < 1e300) std::printf("%s %.3g\n", variant.name.c_str(), worst);
   }
 }
