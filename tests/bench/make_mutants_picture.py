@@ -20,10 +20,10 @@ def columns_of(table):
 
 
 def counts(table, key):
-    """kind -> (caught, all), in the order of the table."""
-    result = {}
+    """kind -> (caught, all)."""
+    result = {kind: (0, 0) for kind in table["kinds"]}
     for mutant in table["mutants"]:
-        caught, number = result.get(mutant["kind"], (0, 0))
+        caught, number = result[mutant["kind"]]
         result[mutant["kind"]] = (caught + mutant["checkers"][key], number + 1)
     return result
 
@@ -97,7 +97,7 @@ set ytics ({", ".join(ytics)}) scale 0
 set border 0
 set key off
 set lmargin 25
-set bmargin 9
+set bmargin 8
 {titles}
 $cells << EOD
 {newline.join(cells)}

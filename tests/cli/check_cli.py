@@ -45,6 +45,7 @@ refused(["verify", "--cases", "-1"])
 refused(["verify", "--cases", "1", "--time", "1"], "--cases", "--time")
 refused(["verify", "--time", "0"], "--time")
 refused(["verify", "--jobs", "0"], "--jobs")
+refused(["mutants", "--cases", "0"], "--cases")
 refused(["run", "--variant", "sequential"], "--input")
 refused(["judge", "--input", "/nonexistent/file.safetensors", "--actual", "x"], "/nonexistent/file.safetensors")
 

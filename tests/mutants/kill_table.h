@@ -17,7 +17,7 @@ namespace gaugeblock {
 struct Kill {
   bool killed = false;
   std::uint64_t cases = 0;  ///< up to and with the one that kills it
-  double seconds = 0;       ///< for these, on one core
+  double seconds = 0;       ///< of one core, for these
   std::string reason;       ///< "proved", "likely", "run property", "relation X", "interpreter"
   std::string message;
   std::string case_text;
