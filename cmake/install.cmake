@@ -8,7 +8,7 @@ endif()
 install(TARGETS ${libraries} EXPORT gaugeblock INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS gaugeblock)
 if(TARGET gaugeblock_kernels)
-  install(TARGETS gaugeblock_kernels PUBLIC_HEADER DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gaugeblock)
+  install(TARGETS gaugeblock_kernels)  # its header is gaugeblock/gpu/c_api/gaugeblock_kernels.h
 endif()
 install(DIRECTORY reference verify gpu DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gaugeblock
         FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE)
