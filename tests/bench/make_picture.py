@@ -31,7 +31,7 @@ set yrange [{len(rows) - 0.4}:-0.6]
 set xlabel 'largest error / proved bound'
 set grid x lc rgb '#dddddd'
 set key off
-set lmargin 28
+set lmargin {max(len(name) for name, _ in rows) + 1}
 set arrow from 1,graph 0 to 1,graph 1 nohead lw 2 lc rgb '#444444'
 set label 'the bound' at 1.3,graph 0.985 tc rgb '#444444'
 $rows << EOD
