@@ -5,6 +5,8 @@
 namespace gaugeblock::gpu {
 namespace {
 
+// Measured at T = 128 only (an H200): the work of tile_masked_attention grows with T², where the lines cross
+// has not been swept.
 constexpr Index short_steps = 256;
 
 Index longest_sequence(const AxialArguments& arguments) {

@@ -853,16 +853,6 @@ Workspace workspace_of(const RecurrenceArguments& arguments, const Cut& cut) {
   return workspace;
 }
 
-template <class T>
-bool rows_are_aligned(const TensorView<T, 4>& view, Index elements) {
-  if (reinterpret_cast<std::uintptr_t>(view.data) % (4 * static_cast<std::uintptr_t>(elements)) != 0 ||
-      view.stride[3] != 1 || view.shape[3] % elements != 0)
-    return false;
-  for (int dimension = 0; dimension < 3; ++dimension)
-    if (view.stride[dimension] % elements != 0) return false;
-  return true;
-}
-
 template <int NP>
 void launch_for(const RecurrenceArguments& arguments, float* memory, LaunchContext& context) {
   const RecurrenceViews views = views_of(arguments);

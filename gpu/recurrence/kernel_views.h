@@ -2,6 +2,8 @@
 // only.
 #pragma once
 
+#include <cstdint>
+
 #include "gaugeblock/gpu/recurrence/kernel_arguments.h"
 #include "gaugeblock/gpu/recurrence/kernels.h"
 #include "gaugeblock/gpu/runtime/kernel_views.h"
@@ -33,6 +35,18 @@ inline RecurrenceViews views_of(const RecurrenceArguments& arguments) {
   views.K = arguments.key_size();
   views.V = arguments.value_size();
   return views;
+}
+
+/// Whether every row can be read or written in pieces of `elements` floats, each at a multiple of its size.
+template <class T>
+bool rows_are_aligned(const TensorView<T, 4>& view, Index elements) {
+  if (reinterpret_cast<std::uintptr_t>(view.data) % (sizeof(T) * static_cast<std::uintptr_t>(elements)) !=
+          0 ||
+      view.stride[3] != 1 || view.shape[3] % elements != 0)
+    return false;
+  for (int dimension = 0; dimension < 3; ++dimension)
+    if (view.stride[dimension] % elements != 0) return false;
+  return true;
 }
 
 /// The tensors of one call as accessors: what a kernel makes on its first line.

@@ -13,8 +13,6 @@
 // What bounds it (B=2, T=128, H=4, K=V=24: 152 blocks at once, 4.9 µs on an H200): latency, not a rate. It
 // moves 0.4 MB. A block waits for its loads once, then does a scan of 5 shuffles, 24 dependent multiply-adds
 // a weight, 16 steps a warp, and three barriers. A further gain would have to shorten that chain.
-#include <cstdint>
-
 #include "gaugeblock/gpu/recurrence/kernel_views.h"
 
 namespace gaugeblock::gpu {
@@ -263,19 +261,10 @@ std::optional<std::string> declines(const RecurrenceArguments& arguments) {
   return too_many_blocks(blocks_of(arguments));
 }
 
-/// Whether every row can be read in pieces of 16 bytes, each at a multiple of 16 bytes.
-bool rows_are_aligned(const TensorView<const float, 4>& view) {
-  if (reinterpret_cast<std::uintptr_t>(view.data) % 16 != 0 || view.stride[3] != 1 || view.shape[3] % 4 != 0)
-    return false;
-  for (int dimension = 0; dimension < 3; ++dimension)
-    if (view.stride[dimension] % 4 != 0) return false;
-  return true;
-}
-
 void run(const RecurrenceArguments& arguments, LaunchContext& context) {
   const RecurrenceViews views = views_of(arguments);
-  const bool vector_k = rows_are_aligned(arguments.q) && rows_are_aligned(arguments.k);
-  const bool vector_v = rows_are_aligned(arguments.v);
+  const bool vector_k = rows_are_aligned(arguments.q, 4) && rows_are_aligned(arguments.k, 4);
+  const bool vector_v = rows_are_aligned(arguments.v, 4);
   const auto with = [&](auto kernel, Index floats) {
     launch(kernel, grid_of(blocks_of(arguments)), dim3(threads), floats_bytes(floats), context, views,
            vector_k, vector_v);

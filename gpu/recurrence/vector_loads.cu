@@ -6,8 +6,6 @@
 //     warp j, lane over i:  S[i] = gate_t · S[i] + (beta_t · k_t[i]) · v_t[j];  y_t[j] = Σ q_t[i] · S[i]
 //
 // Takes what `staged_inputs` takes.
-#include <cstdint>
-
 #include "gaugeblock/gpu/recurrence/kernel_views.h"
 
 namespace gaugeblock::gpu {
@@ -110,19 +108,10 @@ std::optional<std::string> declines(const RecurrenceArguments& arguments) {
   return too_many_blocks(arguments.batches() * arguments.heads() * ceil_div(arguments.value_size(), columns));
 }
 
-/// Whether every row can be read in pieces of 16 bytes, each at a multiple of 16 bytes.
-bool rows_are_aligned(const TensorView<const float, 4>& view) {
-  if (reinterpret_cast<std::uintptr_t>(view.data) % 16 != 0 || view.stride[3] != 1 || view.shape[3] % 4 != 0)
-    return false;
-  for (int dimension = 0; dimension < 3; ++dimension)
-    if (view.stride[dimension] % 4 != 0) return false;
-  return true;
-}
-
 void run(const RecurrenceArguments& arguments, LaunchContext& context) {
   const RecurrenceViews views = views_of(arguments);
-  const bool qk = rows_are_aligned(arguments.q) && rows_are_aligned(arguments.k);
-  const bool v = rows_are_aligned(arguments.v);
+  const bool qk = rows_are_aligned(arguments.q, 4) && rows_are_aligned(arguments.k, 4);
+  const bool v = rows_are_aligned(arguments.v, 4);
   const auto with = [&](auto kernel) {
     launch(kernel, grid_of(views.B * views.H * ceil_div(views.V, columns)), dim3(threads),
            floats_bytes(shared_floats(views.K)), context, views);

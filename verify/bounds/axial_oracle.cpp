@@ -105,6 +105,7 @@ class AxialOracle final : public Oracle {
   }
 
   std::vector<std::string> claims_about(const std::string&, const Arithmetic& arithmetic) const override {
+    if (arithmetic.operands == Operands::split_half) return {"axial.split_half"};
     return {arithmetic.form == "any_form" ? "axial.any_form" : "axial.block"};
   }
 
