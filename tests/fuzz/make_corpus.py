@@ -214,6 +214,7 @@ CASE_TEXT = {
     "bad-trailing-comma": "recurrence:B=1,",
     "bad-key-twice": "recurrence:B=1,B=1",
     "bad-key-twice-control-character": "recurrence:gate=\x1b[2J,gate=one",
+    "bad-key-twice-spelt-out": "recurrence:" + ",".join(2 * [60 * "\x01" + "=" + 60 * "\x02"]),
     "bad-unknown-key": "recurrence:b=1",
     "bad-zero-batches": "recurrence:B=0",
     "bad-negative": "recurrence:T=-1",

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "gaugeblock/verify/cases/case.h"
+#include "gaugeblock/verify/cases/arbitrary_case.h"
 #include "gaugeblock/verify/cases/case_text.h"
 #include "gaugeblock/verify/cases/errors.h"
 
@@ -147,6 +147,13 @@ TEST(CasesText, EachMistakeIsOneLineThatSaysWhatWasExpectedAndWhatWasFound) {
       {"recurrence:B=3,",
        "case: expected key=value after the last comma; found nothing in 'recurrence:B=3,'"},
       {"recurrence:B=1,T=2,B=1", "case: expected each key once; found 'B' twice, 'B' = '1' and 'B=1'"},
+      {"recurrence:" + std::string(60, '\x01') + "=1," + std::string(60, '\x01') + "=2",
+       [] {
+         std::string spelt;
+         for (int byte = 0; byte < 15; ++byte) spelt += "\\x01";
+         const std::string key = "'" + spelt + "...'";
+         return "case: expected each key once; found " + key + " twice, " + key + " = '1' and " + key;
+       }()},
       {"recurrence:B=0", "B: " + integer + "'0', which is out of range"},
       {"recurrence:K=-24", "K: " + integer + "'-24', which is out of range"},
       {"recurrence:V=4294967296", "V: " + integer + "'4294967296', which is out of range"},

@@ -36,16 +36,18 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
-/// What the user wrote, on one line and of bearable length.
+/// What the user wrote, on one line and of bearable length, however many of its bytes have to be spelt out.
 std::string quoted(std::string_view found) {
   constexpr std::size_t longest = 60;
-  std::string text = "'";
-  for (const char c : found.substr(0, longest)) {
+  std::string text;
+  for (const char c : found) {
     const bool printable = static_cast<unsigned char>(c) >= 0x20 && c != 0x7F;
-    text += printable ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    const std::string spelt =
+        printable ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    if (text.size() + spelt.size() > longest) return "'" + text + "...'";
+    text += spelt;
   }
-  text += found.size() > longest ? "...'" : "'";
-  return text;
+  return "'" + text + "'";
 }
 
 template <class Number>
