@@ -17,7 +17,7 @@ Index longest_sequence(const AxialArguments& arguments) {
 
 template <class Kernel, class Arguments>
 Choice<Kernel> choose(const std::vector<Rule<Kernel, Arguments>>& rules, const std::vector<Kernel>& kernels,
-                      const Arguments& arguments) {
+                      const Arguments& arguments, const std::string& architecture) {
   Choice<Kernel> choice;
   std::string passed_over;
   const auto pass_over = [&passed_over](const std::string& kernel, const std::string& why) {
@@ -29,6 +29,8 @@ Choice<Kernel> choose(const std::vector<Rule<Kernel, Arguments>>& rules, const s
                                      [&rule](const Kernel& one) { return one.name == rule.kernel; });
     if (kernel == kernels.end()) {
       pass_over(rule.kernel, "not in this build");
+    } else if (const auto elsewhere = declines_architecture(kernel->architecture, architecture)) {
+      pass_over(rule.kernel, *elsewhere);
     } else if (!rule.holds(arguments)) {
       pass_over(rule.kernel, "only for " + rule.condition);
     } else if (const auto reason = kernel->declines(arguments)) {
@@ -71,12 +73,13 @@ const std::vector<AxialRule>& axial_rules() {
   return rules;
 }
 
-Choice<RecurrenceKernel> choose_kernel(const RecurrenceArguments& arguments) {
-  return choose(recurrence_rules(), cuda_backend::recurrence_kernels(), arguments);
+Choice<RecurrenceKernel> choose_kernel(const RecurrenceArguments& arguments,
+                                       const std::string& architecture) {
+  return choose(recurrence_rules(), cuda_backend::recurrence_kernels(), arguments, architecture);
 }
 
-Choice<AxialKernel> choose_kernel(const AxialArguments& arguments) {
-  return choose(axial_rules(), cuda_backend::axial_kernels(), arguments);
+Choice<AxialKernel> choose_kernel(const AxialArguments& arguments, const std::string& architecture) {
+  return choose(axial_rules(), cuda_backend::axial_kernels(), arguments, architecture);
 }
 
 }  // namespace gaugeblock::gpu

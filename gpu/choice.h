@@ -1,6 +1,6 @@
 // Which kernel is the fastest that takes a problem: a list of rules for each operation, tried in order. Only
-// in builds with CUDA (GAUGEBLOCK_HAS_CUDA). Looks at sizes and strides, never at values, and touches no
-// device.
+// in builds with CUDA (GAUGEBLOCK_HAS_CUDA). Looks at sizes, strides and the GPU's architecture, never at
+// values, and touches no device.
 #pragma once
 
 #include <string>
@@ -32,7 +32,8 @@ struct Choice {
   std::string reason;              ///< what decided, and why the rules before did not
 };
 
-Choice<RecurrenceKernel> choose_kernel(const RecurrenceArguments& arguments);
-Choice<AxialKernel> choose_kernel(const AxialArguments& arguments);
+/// `architecture`: of the GPU, as in DeviceFacts; empty when it is not known, which rules no kernel out.
+Choice<RecurrenceKernel> choose_kernel(const RecurrenceArguments& arguments, const std::string& architecture);
+Choice<AxialKernel> choose_kernel(const AxialArguments& arguments, const std::string& architecture);
 
 }  // namespace gaugeblock::gpu

@@ -634,7 +634,8 @@ AxialKernel fused_pass_split_half() {
           declines,
           OnWorkspace<FusedPass>::run,
           true,
-          OnWorkspace<FusedPass>::steps()};
+          OnWorkspace<FusedPass>::steps(),
+          "sm_90"};
 }
 
 }  // namespace GAUGEBLOCK_BACKEND

@@ -36,6 +36,7 @@ struct AxialKernel {
   bool split_half = false;
   /// The same in steps, where a kernel has them: then `run` allocates a workspace and does all three.
   AxialWorkspaceSteps steps{};
+  std::string architecture{};  ///< "sm_90": that of the only GPUs it runs on; empty: it runs on any
 };
 
 namespace simt_backend {

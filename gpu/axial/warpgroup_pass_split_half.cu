@@ -504,7 +504,8 @@ AxialKernel warpgroup_pass_split_half() {
       declines,
       OnWorkspace<WarpgroupPass>::run,
       true,
-      OnWorkspace<WarpgroupPass>::steps()};
+      OnWorkspace<WarpgroupPass>::steps(),
+      "sm_90"};
 }
 
 }  // namespace GAUGEBLOCK_BACKEND

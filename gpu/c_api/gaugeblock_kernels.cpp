@@ -98,14 +98,17 @@ const std::vector<gpu::AxialKernel>& kernels_for(const gpu::AxialArguments&) {
 /// The kernel named, or the one `auto` takes. Throws gpu::Declined when it, or every one, declines.
 template <class Arguments>
 const auto& kernel_for(const Arguments& arguments, const char* variant) {
+  const std::string architecture = gpu::current_cuda_architecture();
   if (variant == nullptr) {
-    const auto choice = gpu::choose_kernel(arguments);
+    const auto choice = gpu::choose_kernel(arguments, architecture);
     if (choice.kernel == nullptr) throw gpu::Declined(choice.reason);
     message = choice.reason;
     return *choice.kernel;
   }
   for (const auto& kernel : kernels_for(arguments)) {
     if (kernel.name != variant) continue;
+    if (const auto reason = gpu::declines_architecture(kernel.architecture, architecture))
+      throw gpu::Declined(*reason);
     if (const auto reason = kernel.declines(arguments)) throw gpu::Declined(*reason);
     return kernel;
   }

@@ -891,9 +891,6 @@ std::optional<std::string> declines(const RecurrenceArguments& arguments) {
 }
 
 void run(const RecurrenceArguments& arguments, LaunchContext& context) {
-  const std::string architecture = context.device->facts().architecture;
-  if (architecture != "sm_90")
-    throw Declined("needs the matrix instructions of sm_90a, the GPU is " + architecture);
   const DeviceBuffer workspace(*context.device, chunked_split_half_workspace_floats(arguments), "workspace");
   chunked_split_half_launch(arguments, workspace.data(), context);
 }
@@ -908,7 +905,8 @@ RecurrenceKernel chunked_split_half() {
           declines,
           run,
           true,
-          true};
+          true,
+          "sm_90"};
 }
 
 }  // namespace GAUGEBLOCK_BACKEND

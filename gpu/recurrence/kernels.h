@@ -24,6 +24,7 @@ struct RecurrenceKernel {
   void (*run)(const RecurrenceArguments& arguments, LaunchContext& context);
   bool tree_products = false;  ///< products of gates are formed in a tree, though the form has none
   bool split_half = false;     ///< products of matrices on tensor cores, operands as two float16
+  std::string architecture{};  ///< "sm_90": that of the only GPUs it runs on; empty: it runs on any
 };
 
 namespace simt_backend {

@@ -22,6 +22,10 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+std::string architecture_text(int major, int minor) {
+  return "sm_" + std::to_string(10 * major + minor);
+}
+
 __global__ void fill_words(std::uint32_t* to, std::uint32_t word, std::size_t words) {
   const std::size_t stride = static_cast<std::size_t>(gridDim.x) * blockDim.x;
   for (std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < words;
@@ -50,7 +54,7 @@ class CudaDevice final : public Device {
     check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
     DeviceFacts facts;
     facts.name = properties.name;
-    facts.architecture = "sm_" + std::to_string(10 * properties.major + properties.minor);
+    facts.architecture = architecture_text(properties.major, properties.minor);
     facts.driver = version_text(driver);
     facts.compiler = "nvcc " + std::to_string(__CUDACC_VER_MAJOR__) + "." +
                      std::to_string(__CUDACC_VER_MINOR__) + "." + std::to_string(__CUDACC_VER_BUILD__);
@@ -86,6 +90,19 @@ class CudaDevice final : public Device {
 };
 
 }  // namespace
+
+std::string current_cuda_architecture() {
+  int number = 0;
+  int major = 0;
+  int minor = 0;
+  if (cudaGetDevice(&number) != cudaSuccess ||
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, number) != cudaSuccess ||
+      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, number) != cudaSuccess) {
+    cudaGetLastError();  // no GPU is an answer here: nobody is to find its error later
+    return "";
+  }
+  return architecture_text(major, minor);
+}
 
 std::unique_ptr<Device> open_cuda_device(int number) {
   int count = 0;

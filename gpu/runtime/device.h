@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,16 @@ Device& simt_device();
 
 /// The GPU with this number. Throws NoDevice, with one line that says why, when it cannot be used.
 std::unique_ptr<Device> open_cuda_device(int number = 0);
+
+/// The architecture of the GPU that is current on this thread, as in DeviceFacts; empty where there is none.
+std::string current_cuda_architecture();
+
+/// Why a kernel made for the architecture `needed` alone (empty: for any) does not run on `found` (empty: not
+/// known, which rules nothing out), or nothing.
+inline std::optional<std::string> declines_architecture(const std::string& needed, const std::string& found) {
+  if (needed.empty() || found.empty() || needed == found) return std::nullopt;
+  return "it is made of instructions of " + needed + " alone, the GPU is " + found;
+}
 
 /// Where and how kernels are launched, and what their launches left behind.
 struct LaunchContext {

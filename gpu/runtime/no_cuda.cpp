@@ -9,4 +9,8 @@ std::unique_ptr<Device> open_cuda_device(int) {
       "off)");
 }
 
+std::string current_cuda_architecture() {
+  return "";
+}
+
 }  // namespace gaugeblock::gpu

@@ -5,41 +5,21 @@
 
 #include <algorithm>
 
+#include "sizes.h"
+
 namespace gaugeblock::gpu {
 namespace {
 
-RecurrenceArguments recurrence(Index B, Index T, Index H, Index K, Index V) {
-  RecurrenceArguments arguments;
-  arguments.q = arguments.k = contiguous_view<const float, 4>(nullptr, {B, T, H, K});
-  arguments.v = contiguous_view<const float, 4>(nullptr, {B, T, H, V});
-  arguments.gate = arguments.beta = contiguous_view<const float, 3>(nullptr, {B, T, H});
-  arguments.y = contiguous_view<float, 4>(nullptr, {B, T, H, V});
-  arguments.final_state = contiguous_view<float, 4>(nullptr, {B, H, K, V});
-  return arguments;
-}
-
-AxialArguments axial(Index B, Index H, Index W, Index D, Index heads, AxialPasses passes) {
-  AxialArguments arguments;
-  arguments.x = contiguous_view<const float, 4>(nullptr, {B, H, W, D});
-  arguments.row = {
-      contiguous_view<const float, 1>(nullptr, {D}), contiguous_view<const float, 1>(nullptr, {D}),
-      contiguous_view<const float, 2>(nullptr, {3 * D, D}), contiguous_view<const float, 2>(nullptr, {D, D}),
-      contiguous_view<const float, 1>(nullptr, {D})};
-  arguments.col = arguments.row;
-  arguments.heads = heads;
-  arguments.passes = passes;
-  arguments.y = contiguous_view<float, 4>(nullptr, {B, H, W, D});
-  return arguments;
-}
-
 /// The choice takes the problem and gives a reason; a larger problem never goes back to an earlier rule.
 template <class Arguments>
-void expect_monotone(const std::vector<Arguments>& growing) {
+void expect_monotone(const std::vector<Arguments>& growing, const std::string& architecture) {
   std::size_t rule = 0;
   for (const Arguments& arguments : growing) {
-    const auto choice = choose_kernel(arguments);
+    const auto choice = choose_kernel(arguments, architecture);
     ASSERT_NE(choice.kernel, nullptr) << choice.reason;
     EXPECT_FALSE(choice.kernel->declines(arguments).has_value()) << choice.kernel->name;
+    EXPECT_FALSE(declines_architecture(choice.kernel->architecture, architecture).has_value())
+        << choice.kernel->name;
     EXPECT_FALSE(choice.reason.empty());
     EXPECT_GE(choice.rule, rule) << choice.kernel->name << ": " << choice.reason;
     rule = choice.rule;
@@ -48,6 +28,7 @@ void expect_monotone(const std::vector<Arguments>& growing) {
 
 const std::vector<Index> extents{1,  2,  7,  8,  16,  24,  31,  32,  33,  48,
                                  63, 64, 65, 96, 100, 127, 128, 129, 200, 256};
+const std::vector<std::string> architectures{"sm_90", "sm_80", ""};
 const std::vector<Index> lengths{0,   1,   2,   17,  63,  64,   65,   127,  128,  129,
                                  255, 256, 257, 512, 513, 1024, 1025, 4096, 65536};
 
@@ -66,8 +47,8 @@ TEST(Choice, IsMonotoneInTheSteps) {
   for (const Index K : extents)
     for (const Index V : {Index{1}, Index{24}, Index{128}, Index{200}}) {
       std::vector<RecurrenceArguments> growing;
-      for (const Index T : lengths) growing.push_back(recurrence(2, T, 4, K, V));
-      expect_monotone(growing);
+      for (const Index T : lengths) growing.push_back(recurrence_of_sizes(2, T, 4, K, V));
+      for (const std::string& architecture : architectures) expect_monotone(growing, architecture);
     }
 }
 
@@ -77,17 +58,29 @@ TEST(Choice, IsMonotoneInTheTokens) {
       for (const AxialPasses passes : {AxialPasses::both, AxialPasses::row, AxialPasses::col}) {
         if (D % heads != 0) continue;
         std::vector<AxialArguments> growing;
-        for (const Index L : extents) growing.push_back(axial(1, L, L, D, heads, passes));
-        expect_monotone(growing);
+        for (const Index L : extents) growing.push_back(axial_of_sizes(1, L, L, D, heads, passes));
+        for (const std::string& architecture : architectures) expect_monotone(growing, architecture);
       }
 }
 
 // More columns than any kernel's grid or memory holds: no kernel, and every reason.
 TEST(Choice, SaysWhyNoKernelTakesAProblem) {
-  const auto choice = choose_kernel(recurrence(Index{1} << 40, 1, 1, 1, 1));
+  const auto choice = choose_kernel(recurrence_of_sizes(Index{1} << 40, 1, 1, 1, 1), "sm_90");
   EXPECT_EQ(choice.kernel, nullptr);
   for (const RecurrenceRule& rule : recurrence_rules())
     EXPECT_NE(choice.reason.find("not " + rule.kernel), std::string::npos) << choice.reason;
+}
+
+TEST(Choice, SaysThatAnotherGpuLacksTheInstructions) {
+  const RecurrenceArguments arguments = recurrence_of_sizes(1, 4096, 1, 64, 64);
+  EXPECT_EQ(choose_kernel(arguments, "sm_90").kernel->name, "chunked_split_half");
+  const auto choice = choose_kernel(arguments, "sm_80");
+  EXPECT_EQ(choice.kernel->name, "chunked");
+  EXPECT_NE(
+      choice.reason.find("not chunked_split_half (it is made of instructions of sm_90 alone, the GPU is "
+                         "sm_80)"),
+      std::string::npos)
+      << choice.reason;
 }
 
 }  // namespace

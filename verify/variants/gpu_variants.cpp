@@ -7,6 +7,7 @@
 #include "gaugeblock/gpu/recurrence/kernels.h"
 #include "gaugeblock/gpu/runtime/callers_workspace.h"
 #include "gaugeblock/reference/recurrence/prefix_range.h"
+#include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/variants/axial_cpu.h"
 #include "gaugeblock/verify/variants/device_run.h"
 
@@ -101,7 +102,7 @@ std::function<void(void*)> prepared_launch(const KernelLaunch& launch, const Pro
 }
 
 /// Sets `run` (and the interpreter's other schedules) of a variant whose kernels `launch` starts.
-void set_run(Variant& variant, const KernelLaunch& launch) {
+void set_run(Variant& variant, const KernelLaunch& launch, const std::string& architecture) {
   const auto interpreted = [launch](simt::Schedule schedule) {
     return [launch, schedule](const Problem& problem, Outputs& outputs) {
       run_on_device(gpu::simt_device(), {schedule, 1, true}, problem, outputs, launch);
@@ -111,8 +112,11 @@ void set_run(Variant& variant, const KernelLaunch& launch) {
     variant.run = interpreted(simt::Schedule::in_order);
     variant.run_again = {interpreted(simt::Schedule::reversed), interpreted(simt::Schedule::random)};
   } else {
-    variant.run = [launch](const Problem& problem, Outputs& outputs) {
-      run_on_device(cuda_device(), {}, problem, outputs, launch);
+    variant.run = [launch, architecture](const Problem& problem, Outputs& outputs) {
+      gpu::Device& device = cuda_device();
+      if (const auto reason = gpu::declines_architecture(architecture, gpu::current_cuda_architecture()))
+        throw NothingToJudge(*reason);
+      run_on_device(device, {}, problem, outputs, launch);
     };
     variant.prepare = [launch](const Problem& problem) { return prepared_launch(launch, problem); };
   }
@@ -153,7 +157,7 @@ Variant recurrence_variant(const gpu::RecurrenceKernel& kernel, const std::strin
     if (!reason && kernel.form == "prefix_product") reason = recurrence::prefix_product_declines(view);
     return reason;
   };
-  set_run(variant, launch_of(kernel));
+  set_run(variant, launch_of(kernel), kernel.architecture);
   return variant;
 }
 
@@ -205,7 +209,7 @@ Variant axial_variant(const gpu::AxialKernel& kernel, const std::string& backend
     Outputs outputs = make_outputs(problem);
     return kernel.declines(gpu::axial_arguments(axial_view(problem), axial_view(outputs)));
   };
-  set_run(variant, launch_of(kernel));
+  set_run(variant, launch_of(kernel), kernel.architecture);
   if (backend == "cuda" && kernel.steps.launch)
     variant.prepare = [&kernel](const Problem& problem) {
       return launch_on_workspace(kernel.steps, problem);
@@ -237,13 +241,16 @@ KernelLaunch launch_of(const Variant& variant) {
 #ifdef GAUGEBLOCK_HAS_CUDA
 std::pair<std::string, std::string> choose_kernel_name(const Problem& problem) {
   Outputs outputs = make_outputs(problem);
+  const std::string architecture = gpu::current_cuda_architecture();
   const auto named = [](const auto& choice) {
     return std::pair(choice.kernel == nullptr ? std::string() : choice.kernel->name, choice.reason);
   };
   if (problem.operation == Operation::recurrence)
     return named(
-        gpu::choose_kernel(gpu::recurrence_arguments(recurrence_view(problem), recurrence_view(outputs))));
-  return named(gpu::choose_kernel(gpu::axial_arguments(axial_view(problem), axial_view(outputs))));
+        gpu::choose_kernel(gpu::recurrence_arguments(recurrence_view(problem), recurrence_view(outputs)),
+                           architecture));
+  return named(
+      gpu::choose_kernel(gpu::axial_arguments(axial_view(problem), axial_view(outputs)), architecture));
 }
 
 std::vector<std::pair<std::string, std::string>> choice_rules(Operation operation) {
