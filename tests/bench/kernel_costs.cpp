@@ -11,7 +11,6 @@
 
 #include <cmath>
 #include <exception>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -24,6 +23,7 @@
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/variants/device_run.h"
 #include "gaugeblock/verify/variants/gpu_variants.h"
+#include "stored_table.h"
 
 namespace {
 
@@ -123,53 +123,16 @@ Json measure() {
   return costs;
 }
 
-/// One entry a line, so that a change of one kernel is a change of its lines.
 std::string table_text(const Json& costs) {
   Json cases = Json::array();
   for (const MeasuredCase& measured : measured_cases())
     cases.push_back({{"case", measured.text}, {"why", measured.why}});
-  const auto lines = [](const Json& list) {
-    std::string text;
-    for (const Json& entry : list) text += (text.empty() ? "\n  " : ",\n  ") + entry.dump();
-    return "[" + text + "\n]";
-  };
-  return fmt::format("{{\n\"format\": \"1\",\n\"cases\": {},\n\"costs\": {}\n}}\n", lines(cases),
-                     lines(costs));
+  return fmt::format("{{\n\"format\": \"1\",\n\"cases\": {},\n\"costs\": {}\n}}\n", entries_text(cases),
+                     entries_text(costs));
 }
 
 std::string name_of(const Json& entry) {
   return fmt::format("{} on {}", entry["variant"].get<std::string>(), entry["case"].get<std::string>());
-}
-
-/// The entries of `costs` that `other` lacks or has otherwise, in words.
-int print_differences(const Json& stored, const Json& found) {
-  const auto by_name = [](const Json& costs) {
-    std::map<std::string, Json> map;
-    for (const Json& entry : costs) map[name_of(entry)] = entry;
-    return map;
-  };
-  const auto before = by_name(stored), now = by_name(found);
-  int differences = 0;
-  for (const auto& [name, entry] : now) {
-    const auto other = before.find(name);
-    if (other == before.end()) {
-      fmt::print("{}: not in the table\n", name);
-      ++differences;
-      continue;
-    }
-    const Json patch = Json::diff(other->second, entry);
-    for (const Json& change : patch)
-      fmt::print("{}: {}: expected {}, found {}\n", name, change["path"].get<std::string>(),
-                 other->second.value(Json::json_pointer(change["path"].get<std::string>()), Json()).dump(),
-                 change.value("value", Json()).dump());
-    differences += patch.empty() ? 0 : 1;
-  }
-  for (const auto& [name, entry] : before)
-    if (!now.contains(name)) {
-      fmt::print("{}: in the table, but no such kernel took the case\n", name);
-      ++differences;
-    }
-  return differences;
 }
 
 int run(const std::vector<std::string>& arguments) {
@@ -187,16 +150,10 @@ int run(const std::vector<std::string>& arguments) {
   const std::string& path = arguments[1];
   const Json costs = measure();
   if (arguments[0] == "--write") {
-    std::ofstream file(path, std::ios::binary);
-    file << table_text(costs);
-    file.close();
-    if (!file) throw std::runtime_error("cannot write " + path);
+    write_text(path, table_text(costs));
     return 0;
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot read " + path);
-  const Json stored = Json::parse(file);
-  const int differences = print_differences(stored.at("costs"), costs);
+  const int differences = print_differences(stored_entries(path, "costs"), costs, name_of);
   fmt::print("{} kernels and cases, {} differences{}\n", costs.size(), differences,
              differences == 0 ? "" : "; if they are meant: kernel_costs --write " + path);
   return differences == 0 && !costs.empty() ? 0 : 1;

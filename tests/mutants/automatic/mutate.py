@@ -14,6 +14,7 @@ front of the libraries of the build. Its outcome is one of
     stillborn it does not compile, or compiles to the same machine code
 """
 import argparse
+import concurrent.futures
 import contextlib
 import fnmatch
 import hashlib
@@ -27,6 +28,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 from universalmutator import mutator
 
@@ -159,6 +161,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=100)
     parser.add_argument("--seconds", type=int, default=60, help="of one mutant's campaign")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants at once")
     parser.add_argument("--files", default="*", help="only files whose path matches this shell pattern")
     parser.add_argument("--output", type=pathlib.Path, default=HERE / "results.json")
     options = parser.parse_args()
@@ -169,35 +172,47 @@ def main():
     drawn = draw(everything, options.number, options.seed)
     results = json.loads(options.output.read_text(encoding="utf-8")) if options.output.exists() else {"mutants": []}
     known = {entry["key"] for entry in results["mutants"]}
-    with tempfile.TemporaryDirectory() as folder:
-        build = Build(options.build.resolve(), pathlib.Path(folder))
-        for number, mutant in enumerate(drawn, 1):
-            mutant["key"] = key_of(mutant)
-            if mutant["key"] in known:
-                continue
+    fresh = []
+    for mutant in drawn:
+        mutant["key"] = key_of(mutant)
+        if mutant["key"] not in known:
             known.add(mutant["key"])
-            path = ROOT / mutant["file"]
-            operation, backend, names, obj, symbol = places[path]
-            text = path.read_text(encoding="utf-8")
-            if path not in build.unchanged:
-                build.unchanged[path] = build.code_of(build.compile(path, text, obj, symbol))
-            lines = text.splitlines(keepends=True)
-            lines[mutant["line"] - 1] = mutant["to"] + "\n"
-            result = build.compile(path, "".join(lines), obj, symbol)
-            if result is None:
-                outcome = {"outcome": "stillborn", "reason": "does not compile"}
-            elif build.code_of(result) == build.unchanged[path]:
-                outcome = {"outcome": "stillborn", "reason": "the same machine code"}
-            else:
-                outcome = build.run(result, operation, backend, names, options.cases, options.seconds)
+            fresh.append(mutant)
+    lock = threading.Lock()
+    workers = threading.local()
+
+    def outcome_of(build, mutant):
+        path = ROOT / mutant["file"]
+        operation, backend, names, obj, symbol = places[path]
+        text = path.read_text(encoding="utf-8")
+        if path not in build.unchanged:
+            build.unchanged[path] = build.code_of(build.compile(path, text, obj, symbol))
+        lines = text.splitlines(keepends=True)
+        lines[mutant["line"] - 1] = mutant["to"] + "\n"
+        result = build.compile(path, "".join(lines), obj, symbol)
+        if result is None:
+            return {"outcome": "stillborn", "reason": "does not compile"}
+        if build.code_of(result) == build.unchanged[path]:
+            return {"outcome": "stillborn", "reason": "the same machine code"}
+        return build.run(result, operation, backend, names, options.cases, options.seconds)
+
+    def look_at(mutant):
+        if not hasattr(workers, "build"):
+            workers.build = Build(options.build.resolve(), pathlib.Path(tempfile.mkdtemp(dir=folder)))
+        outcome = outcome_of(workers.build, mutant)
+        with lock:
             results["mutants"].append({**mutant, **outcome})
             counts = {}
             for entry in results["mutants"]:
                 counts[entry["outcome"]] = counts.get(entry["outcome"], 0) + 1
             results["summary"] = {"mutants": len(results["mutants"]), **dict(sorted(counts.items()))}
+            results["mutants"].sort(key=lambda entry: (entry["file"], entry["line"], entry["key"]))
             ordered = {"summary": results["summary"], "mutants": results["mutants"]}
             options.output.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            print(f"{number}/{len(drawn)} {outcome['outcome']:<9} {mutant['file']}:{mutant['line']}  {outcome.get('reason', '')}", flush=True)
+            print(f"{outcome['outcome']:<9} {mutant['file']}:{mutant['line']}  {outcome.get('reason', '')}", flush=True)
+
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(look_at, fresh))
     print(json.dumps(results.get("summary", {})))
     return 0
 
