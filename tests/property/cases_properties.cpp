@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "gaugeblock/verify/cases/case.h"
+#include "gaugeblock/verify/cases/arbitrary_case.h"
 #include "gaugeblock/verify/cases/errors.h"
 
 namespace gaugeblock {

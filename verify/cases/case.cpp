@@ -1,32 +1,11 @@
 #include "gaugeblock/verify/cases/case.h"
 
 #include <optional>
-#include <ostream>
 
 #include "gaugeblock/verify/cases/case_text.h"
 #include "gaugeblock/verify/cases/random.h"
 
 namespace gaugeblock {
-
-namespace {
-
-Case draw_case(Operation operation, Draw& draw, double largest_work) {
-  if (operation == Operation::recurrence) return draw_recurrence_case(draw, largest_work);
-  return draw_axial_case(draw, largest_work);
-}
-
-rc::Seq<rc::Shrinkable<Case>> shrinks_of(const Case& c);
-
-rc::Shrinkable<Case> shrinkable_case(const Case& c) {
-  return rc::shrinkable::lambda([c] { return c; }, [c] { return shrinks_of(c); });
-}
-
-rc::Seq<rc::Shrinkable<Case>> shrinks_of(const Case& c) {
-  return rc::seq::map(rc::seq::fromContainer(simpler(c)),
-                      [](const Case& simpler_case) { return shrinkable_case(simpler_case); });
-}
-
-}  // namespace
 
 Operation operation_of(const Case& c) {
   return std::holds_alternative<RecurrenceCase>(c) ? Operation::recurrence : Operation::axial;
@@ -63,17 +42,9 @@ double work(const Case& c) {
   return std::visit([](const auto& of_operation) { return work(of_operation); }, c);
 }
 
-rc::Gen<Case> arbitrary_case(Operation operation, double largest_work) {
-  // rapidcheck's own generators of numbers depend on the platform's types; what is drawn here only takes 64
-  // bits from its source.
-  return [=](const rc::Random& random, int) {
-    Draw draw(rc::Random(random).next());
-    return shrinkable_case(draw_case(operation, draw, largest_work));
-  };
-}
-
-void showValue(const Case& c, std::ostream& out) {
-  out << "gaugeblock verify --case '" << print_case(c) << "'";
+Case draw_case(Operation operation, Draw& draw, double largest_work) {
+  if (operation == Operation::recurrence) return draw_recurrence_case(draw, largest_work);
+  return draw_axial_case(draw, largest_work);
 }
 
 Case campaign_case(Operation operation, std::uint64_t seed, std::uint64_t index, double largest_work) {

@@ -1,10 +1,7 @@
 // A case: a short text that names a problem completely and makes the same tensors, bit for bit, everywhere.
 #pragma once
 
-#include <rapidcheck.h>
-
 #include <cstdint>
-#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,14 +38,11 @@ std::vector<std::pair<std::string, std::string>> families(const Case& c);
 /// Multiply-adds of the most laborious form, to plan work.
 double work(const Case& c);
 
-/// rapidcheck generator over all families and layouts, shrinking by simpler(). `largest_work` limits work(c).
-rc::Gen<Case> arbitrary_case(Operation operation, double largest_work);
-
-/// Prints a counterexample of rapidcheck as the command that repeats it.
-void showValue(const Case& c, std::ostream& out);
-
 /// The largest work of a campaign's case unless something else is asked for.
 inline constexpr double largest_campaign_work = 1.5e6;
+
+/// A case from all families and layouts; `largest_work` limits work(c).
+Case draw_case(Operation operation, Draw& draw, double largest_work);
 
 /// Case number `index` of the campaign with this seed: the same on every platform and for any number of jobs.
 /// Cases after the opening ones stay within `largest_work`.

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "gaugeblock/verify/bounds/likely.h"
 #include "gaugeblock/verify/cases/errors.h"

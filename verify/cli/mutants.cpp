@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "gaugeblock/verify/cli/progress.h"
 #include "kill_table.h"
 

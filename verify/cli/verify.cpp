@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cli/commands.h"

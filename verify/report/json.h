@@ -1,7 +1,7 @@
 // The JSON of every command: stable keys, numbers as numbers.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "gaugeblock/verify/report/campaign.h"
