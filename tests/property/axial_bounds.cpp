@@ -14,6 +14,7 @@
 #include "gaugeblock/reference/axial/unfused.h"
 #include "gaugeblock/verify/bounds/axial_bound.h"
 #include "gaugeblock/verify/bounds/fused_float.h"
+#include "gaugeblock/verify/cases/arbitrary_case.h"
 #include "gaugeblock/verify/report/campaign.h"
 
 namespace rc {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "gaugeblock/verify/cases/arbitrary_case.h"
 #include "gaugeblock/verify/report/campaign.h"
 
 namespace rc {
