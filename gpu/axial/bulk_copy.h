@@ -1,4 +1,4 @@
-// Barriers in shared memory, the bulk copy engine, and a launch that may begin before the one in front ends.
+// The bulk copy engine, and a launch that may begin before the one in front ends.
 // Included by CUDA kernel sources only.
 #pragma once
 
@@ -6,42 +6,16 @@
 
 #include <cstdint>
 
+#include "gaugeblock/gpu/runtime/hopper.h"
 #include "gaugeblock/gpu/runtime/launch.h"
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {
 
-__device__ __forceinline__ std::uint32_t shared_address(const void* p) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
-}
-
-/// A phase of the barrier ends with `arrivals` arrivals and all bytes announced for it.
-__device__ __forceinline__ void barrier_init(std::uint64_t* barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared.b64 [%0],%1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
-}
-/// After barrier_init: the copy engine sees the barriers.
-__device__ __forceinline__ void fence_barrier_init() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-/// Ordinary stores to shared memory become visible to the copy engine and to wgmma.
-__device__ __forceinline__ void fence_async_proxy() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-__device__ __forceinline__ void barrier_arrive(std::uint64_t* barrier) {
-  asm volatile("mbarrier.arrive.shared::cta.b64 _,[%0];" ::"r"(shared_address(barrier)) : "memory");
-}
-/// Waits for the end of the phase with this parity: 0 for the first.
-__device__ __forceinline__ void barrier_wait(std::uint64_t* barrier, std::uint32_t parity) {
-  asm volatile(
-      "{.reg .pred p; L%=: mbarrier.try_wait.parity.shared::cta.b64 p,[%0],%1; @p bra D%=; bra L%=; D%=: }" ::
-          "r"(shared_address(barrier)),
-      "r"(parity)
-      : "memory");
-}
 /// Starts a copy of `bytes`, a multiple of 16, and arrives at the barrier with it.
 __device__ __forceinline__ void bulk_load(void* to, const void* from, std::uint32_t bytes,
                                           std::uint64_t* barrier) {
+  using hopper::shared_address;
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _,[%0],%1;" ::"r"(shared_address(barrier)),
                "r"(bytes)
                : "memory");
@@ -78,6 +52,7 @@ void launch_dependent(const Kernel<Parameters...>& kernel, dim3 grid, dim3 block
   attribute.val.programmaticStreamSerializationAllowed = 1;
   config.attrs = &attribute;
   config.numAttrs = dependent ? 1 : 0;
+  if (context.dry) return;
   require_success(cudaLaunchKernelEx(&config, kernel.function, static_cast<Parameters>(arguments)...),
                   what.c_str());
   require_success(cudaGetLastError(), what.c_str());

@@ -32,6 +32,7 @@ namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {
 namespace {
 
+using namespace hopper;
 using namespace split_half;
 
 // ---- any shape
@@ -325,6 +326,7 @@ __global__ void __launch_bounds__(32 * Steps * Tiles, Steps* Tiles <= 8 ? 2 : 1)
     for (int i = 0; i < Steps; ++i) barrier_init(&arrived[i], 1);
     barrier_init(&out_arrived, Steps);
     fence_barrier_init();
+    fence_async_proxy();
     constexpr int out_words = Steps * 64, qkv_words = Steps * 192;
     GAUGEBLOCK_UNROLL
     for (int i = 0; i < Steps; ++i)  // first what is needed first

@@ -18,15 +18,16 @@
 // model of these errors: proofs_notes/notes/split_operands.md.
 #pragma once
 
-#include <cuda_fp16.h>
-
 #include <cstdint>
 
 #include "gaugeblock/gpu/axial/kernel_views.h"
+#include "gaugeblock/gpu/runtime/hopper.h"
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {
 namespace split_half {
+
+using hopper::split;
 
 /// The accumulator of q, k or v, times this, is what goes on as a split operand.
 constexpr float to_operand = 0x1p-14F;
@@ -38,14 +39,6 @@ constexpr float weight_exponent = 7;
 struct Fragment {
   std::uint32_t hi[4], lo[4];
 };
-
-__device__ __forceinline__ void split(float a, float b, std::uint32_t& hi, std::uint32_t& lo) {
-  const __half2 high = __floats2half2_rn(a, b);
-  const float2 back = __half22float2(high);
-  const __half2 low = __floats2half2_rn(a - back.x, b - back.y);
-  hi = reinterpret_cast<const std::uint32_t&>(high);
-  lo = reinterpret_cast<const std::uint32_t&>(low);
-}
 
 /// c += A·B, float16 to float32.
 __device__ __forceinline__ void multiply(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,

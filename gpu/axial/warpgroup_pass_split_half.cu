@@ -29,6 +29,7 @@ namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {
 namespace {
 
+using namespace hopper;
 using namespace split_half;
 
 /// A block for up to MaxL tokens of 16·Steps channels in Steps heads. Sizes in 16-byte words.
@@ -180,6 +181,7 @@ __global__ void __launch_bounds__(Block<MaxL, Steps>::threads, 1)
       barrier_init(&keys_empty[i], 128 * B::consumers);
     }
     fence_barrier_init();
+    fence_async_proxy();
   }
   if (threadIdx.x < 16 * Steps) {
     norm_weight[threadIdx.x] = weights.norm_weight[threadIdx.x];
@@ -285,7 +287,7 @@ __global__ void __launch_bounds__(Block<MaxL, Steps>::threads, 1)
         for (int first = 0; first < B::consumers; first += B::at_once) {
           float a[B::at_once][24];
           const std::uint64_t w = qkv_operand + it % 2 * B::qkv;  // descriptors count 16-byte words
-          wgmma::fence();
+          wgmma_fence();
           GAUGEBLOCK_UNROLL
           for (int m = 0; m < B::at_once; ++m) {
             const std::uint64_t n = n_operand + (first + m) * Steps * 256;
@@ -297,7 +299,7 @@ __global__ void __launch_bounds__(Block<MaxL, Steps>::threads, 1)
             GAUGEBLOCK_UNROLL
             for (int k = 0; k < Steps; ++k) wgmma::multiply_48(a[m], n + k * 256, w + k * 192, 1);
           }
-          wgmma::commit();
+          wgmma_commit();
           wgmma::wait_all();
           if (first + B::at_once >= B::consumers) {
             warpgroup_barrier();  // every warp has used the weights before they are overwritten
@@ -372,11 +374,11 @@ __global__ void __launch_bounds__(Block<MaxL, Steps>::threads, 1)
         const std::uint64_t hi = out_operand + it % 4 * B::out, lo = hi + B::out / 2;
         float
             product[8 * Steps];  // of this head alone: y adds with rounding, where the tensor core truncates
-        wgmma::fence();
+        wgmma_fence();
         wgmma::multiply(product, f.hi, lo, 0);
         wgmma::multiply(product, f.lo, hi, 1);
         wgmma::multiply(product, f.hi, hi, 1);
-        wgmma::commit();
+        wgmma_commit();
         wgmma::wait_all();
         if (lane == 0) barrier_arrive(&out_empty[it % 4]);
         GAUGEBLOCK_UNROLL

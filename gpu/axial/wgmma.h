@@ -8,13 +8,6 @@ namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {
 namespace wgmma {
 
-/// Accumulators and fragments are settled before the next products read them.
-__device__ __forceinline__ void fence() {
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-__device__ __forceinline__ void commit() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
 __device__ __forceinline__ void wait_all() {
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 }

@@ -298,14 +298,14 @@ __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceVie
         load(values, next - pieces, left - chunk);
       if (piece == 3) block.arrive(exponents_ready, c);
     }
-    fence_for_matrix();
+    fence_async_proxy();
     block.arrive(qk_full, c);
     block.wait(tables_ready, c);
     GAUGEBLOCK_UNROLL
     for (int i = 0; i < 2; ++i)
       store_scaled_row(stage, v_high, v_low, At::w_high, At::w_low, row + 32 * i, column,
                        block.write_scale()[row + 32 * i]);
-    fence_for_matrix();
+    fence_async_proxy();
     block.arrive(v_full, c);
     left -= chunk;
   }
@@ -445,7 +445,7 @@ __device__ __forceinline__ void copy_state(const Block<NP, Outputs>& block, cons
     store_matrices(block.base + At::s_high + offset, high);
     store_matrices(block.base + At::s_low + offset, low);
   }
-  fence_for_matrix();
+  fence_async_proxy();
   block.arrive(state_ready, c);
 }
 
@@ -510,7 +510,7 @@ __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceVi
         matrix_multiply<1, 1>(
             writes, advanced(stage, (part == 0 ? At::k_low : At::k_high) + p * tile_bytes + x * 2048),
             advanced(stage, (part == 1 ? At::w_low : At::w_high) + x * 2048), 1);
-      matrix_commit();
+      wgmma_commit();
       matrix_wait<0>(writes);
       GAUGEBLOCK_UNROLL
       for (int i = 0; i < 32; ++i) state[p][i] = fmaf(writes[i], unit, state[p][i] * decay);
@@ -571,7 +571,7 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
           score, advanced(stage, (part == 0 ? At::q_low : At::q_high) + x / 4 * tile_bytes + x % 4 * 32),
           advanced(stage, (part == 1 ? At::k_low : At::k_high) + x / 4 * tile_bytes + x % 4 * 32),
           (part | x) != 0);
-    matrix_commit();
+    wgmma_commit();
     block.wait(state_ready, c);
     matrix_begin(carried);
     GAUGEBLOCK_UNROLL
@@ -580,7 +580,7 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
       matrix_multiply<0, 1>(
           carried, advanced(stage, (part == 0 ? At::q_low : At::q_high) + x / 4 * tile_bytes + x % 4 * 32),
           advanced(state, (part == 1 ? At::s_low : At::s_high) + x * 2048), (part | x) != 0);
-    matrix_commit();
+    wgmma_commit();
 
     // Meanwhile the decays inside the warp's own block of 16 steps: Π gate_{s+1} … gate_t, 0 for s > t.
     block.wait(tables_ready, c);
@@ -664,7 +664,7 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
     for (int x = 0; x < 4; ++x)
       matrix_multiply_registers<1>(carried, (part == 0 ? low : high) + 4 * x,
                                    advanced(stage, (part == 1 ? At::v_low : At::v_high) + x * 2048));
-    matrix_commit();
+    wgmma_commit();
     matrix_wait<0>(carried);
     block.arrive(v_empty, c);
 
@@ -723,7 +723,7 @@ __device__ Block<NP, Outputs> make_block(const RecurrenceViews& views, Cut cut, 
       barrier_init(block.barrier(exponents_ready, stage), 128 * load_groups);
     }
     *block.bad_step() = no_bad_step;
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    fence_barrier_init();
   }
   __syncthreads();  // the barriers are there
   return block;

@@ -1,35 +1,12 @@
-// What kernels with warpgroup matrix instructions (wgmma) share: barriers in shared memory, operand
-// descriptors, the instruction itself, and the split of a float32 into two float16. CUDA only, sm_90a.
+// Matrix products of a warpgroup (wgmma) on operands in rows of 128 bytes, and scaling by powers of two. CUDA
+// only, sm_90a.
 #pragma once
-
-#include <cuda_fp16.h>
 
 #include <cstdint>
 
+#include "gaugeblock/gpu/runtime/hopper.h"
+
 namespace gaugeblock::gpu::hopper {
-
-__device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
-// Barriers in shared memory (mbarrier): a phase ends when `arrivals` threads have arrived.
-__device__ __forceinline__ void barrier_init(std::uint32_t barrier, int arrivals) {
-  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
-}
-__device__ __forceinline__ void barrier_arrive(std::uint32_t barrier) {
-  asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-__device__ __forceinline__ void barrier_wait(std::uint32_t barrier, int parity) {
-  asm volatile(
-      "{\n.reg .pred p;\nWAIT:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n@p bra DONE;\n"
-      "bra WAIT;\nDONE:\n}" ::"r"(barrier),
-      "r"(parity)
-      : "memory");
-}
-/// Ordinary stores to shared memory before it are seen by matrix instructions after it: for the writer.
-__device__ __forceinline__ void fence_for_matrix() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
 
 /// Operand in shared memory: rows of 128 bytes, eight rows apart 1024 bytes, 128-byte swizzle.
 __device__ __forceinline__ std::uint64_t descriptor(std::uint32_t address) {
@@ -70,10 +47,7 @@ __device__ __forceinline__ void matrix_clear(float (&d)[32]) {
 /// Between other uses of the accumulators and the matrix instructions that take them.
 __device__ __forceinline__ void matrix_begin(float (&d)[32]) {
   asm volatile("" : GAUGEBLOCK_ACCUMULATORS(d)::"memory");
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-__device__ __forceinline__ void matrix_commit() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  wgmma_fence();
 }
 /// Waits until at most `Pending` later groups are under way; the accumulators may then be used.
 template <int Pending>
@@ -100,15 +74,6 @@ __device__ __forceinline__ void matrix_multiply_registers(float (&d)[32], const 
                ", {%32,%33,%34,%35}, %36, 1, 1, 1, %37;"
                : GAUGEBLOCK_ACCUMULATORS(d)
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TransposeB));
-}
-
-/// x = high + low within 2^-22 |x| or 2^-25, whichever is larger; |x|, |y| < 65504.
-__device__ __forceinline__ void split(float x, float y, std::uint32_t& high, std::uint32_t& low) {
-  const __half2 upper = __floats2half2_rn(x, y);
-  const float2 back = __half22float2(upper);
-  const __half2 rest = __floats2half2_rn(x - back.x, y - back.y);
-  high = reinterpret_cast<const std::uint32_t&>(upper);
-  low = reinterpret_cast<const std::uint32_t&>(rest);
 }
 
 __device__ __forceinline__ float2 joined(std::uint32_t high, std::uint32_t low) {
