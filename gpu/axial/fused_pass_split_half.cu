@@ -9,8 +9,8 @@
 //
 // - `short_sequence_kernel`: up to 64 tokens, 32 or 64 channels in heads of 16, contiguous channels. A warp a
 //   (tile, head), everything in registers and shared memory, weights brought in by the bulk copy engine; the
-//   second pass's come while the first one runs. B=4, 32×32, D=64 takes 8.5 µs on an H200 (timed as in
-//   tests/bench/axial_speed.cpp), of which two empty kernels would take 1.1 to 1.8. Bound by latency: a pass
+//   second pass's come while the first one runs. B=4, 32×32, D=64 takes 8.5 µs on an H200 (`gaugeblock bench`:
+//   replays of a graph), of which two empty kernels would take 1.1 to 1.8. Bound by latency: a pass
 //   is one chain of dependent steps (tokens, LayerNorm, products, attention, projection), and its products
 //   alone, counted at full rate, are a fifth of it. What helped: W_out fetched behind the other weights,
 //   tokens asked for before the first barrier (9.1 → 8.5). What did not: weights multicast to clusters of 2

@@ -10,7 +10,7 @@
 //
 // Takes D = 64 (up to 256 tokens) and 128 (up to 128 tokens) in heads of 16, contiguous channels.
 //
-// On an H200 (timed as in tests/bench/axial_speed.cpp) B=8, 128×128, D=128 takes 422 µs and B=4, 256×256,
+// On an H200 (`gaugeblock bench`: replays of a graph) B=8, 128×128, D=128 takes 422 µs and B=4, 256×256,
 // D=64 493 µs; about 730 and 940 where every head is done twice (weights times 4). Neither bytes (64 µs
 // at 4.2 TB/s) nor tensor cores (200 µs at their rate for wgmma) bound it, by count. What is left, not
 // profiled yet, is attention: two warps a scheduler whose mma.sync, exponentials and conversions wait for

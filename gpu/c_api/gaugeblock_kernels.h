@@ -37,8 +37,8 @@ typedef struct gaugeblock_recurrence {
   const float* initial_state;                          /* [B,H,K,V]; NULL: zero */
   float* y;                                            /* [B,T,H,V] */
   float* final_state;                                  /* [B,H,K,V] */
-  int64_t q_stride[4], k_stride[4], v_stride[4], gate_stride[3], beta_stride[3], initial_state_stride[4], y_stride[4],
-      final_state_stride[4];
+  int64_t q_stride[4], k_stride[4], v_stride[4], gate_stride[3], beta_stride[3], initial_state_stride[4],
+      y_stride[4], final_state_stride[4];
 } gaugeblock_recurrence;
 
 /* The variant that `auto` takes. */
@@ -59,7 +59,11 @@ typedef struct gaugeblock_axial_pass {
   const float* out_bias;    /* [D] */
 } gaugeblock_axial_pass;
 
-typedef enum gaugeblock_passes { GAUGEBLOCK_BOTH = 0, GAUGEBLOCK_ROW = 1, GAUGEBLOCK_COL = 2 } gaugeblock_passes;
+typedef enum gaugeblock_passes {
+  GAUGEBLOCK_BOTH = 0,
+  GAUGEBLOCK_ROW = 1,
+  GAUGEBLOCK_COL = 2
+} gaugeblock_passes;
 
 /* LayerNorm, attention, projection and residual along rows, then along columns. */
 typedef struct gaugeblock_axial {
@@ -73,13 +77,14 @@ typedef struct gaugeblock_axial {
 } gaugeblock_axial;
 
 gaugeblock_status gaugeblock_axial_variant(const gaugeblock_axial* problem, const char** variant);
-gaugeblock_status gaugeblock_axial_workspace(const gaugeblock_axial* problem, const char* variant, size_t* bytes);
+gaugeblock_status gaugeblock_axial_workspace(const gaugeblock_axial* problem, const char* variant,
+                                             size_t* bytes);
 /* Lays the parameters out in the workspace. Needed before the first launch with it, and again when a parameter has
  * changed; what a launch does leaves it in place. */
-gaugeblock_status gaugeblock_axial_prepare(const gaugeblock_axial* problem, const char* variant, void* workspace,
-                                           size_t workspace_bytes, void* stream);
-gaugeblock_status gaugeblock_axial_launch(const gaugeblock_axial* problem, const char* variant, void* workspace,
-                                          size_t workspace_bytes, void* stream);
+gaugeblock_status gaugeblock_axial_prepare(const gaugeblock_axial* problem, const char* variant,
+                                           void* workspace, size_t workspace_bytes, void* stream);
+gaugeblock_status gaugeblock_axial_launch(const gaugeblock_axial* problem, const char* variant,
+                                          void* workspace, size_t workspace_bytes, void* stream);
 
 #ifdef __cplusplus
 }

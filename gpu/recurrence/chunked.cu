@@ -3,8 +3,7 @@
 //
 //     writes:   U_c = Σ_{s in c} (Π_{r>s in c} gate_r · beta_s · k_s) v_sᵀ        all chunks in parallel
 //     carry:    S_{c+1} = (Π_{r in c} gate_r) S_c + U_c                            all elements in parallel
-//     outputs:  y_t = (Π_{r≤t in c} gate_r) q_tᵀ S_c + Σ_{s≤t in c} (Π_{s<r≤t} gate_r · beta_s · (q_t·k_s))
-//     v_s
+//     outputs:  y_t = (Π_{r≤t in c} gate_r) q_tᵀ S_c + Σ_{s≤t in c} (Π_{s<r≤t} gate_r · beta_s · (q_t·k_s)) v_s
 //
 // Decay windows are products of gates inside one chunk: no logarithm, no division, any gate. The mask is a
 // loop's end: a step that must not count is never read. Takes any K and V for which the states of all chunks

@@ -33,7 +33,6 @@
 #include <climits>
 #include <cstdint>
 
-#include "gaugeblock/gpu/recurrence/chunked_split_half.h"
 #include "gaugeblock/gpu/recurrence/hopper_matrix.h"
 #include "gaugeblock/gpu/recurrence/kernel_views.h"
 #include "gaugeblock/gpu/runtime/device_buffer.h"
@@ -891,8 +890,12 @@ std::optional<std::string> declines(const RecurrenceArguments& arguments) {
 }
 
 void run(const RecurrenceArguments& arguments, LaunchContext& context) {
-  const DeviceBuffer workspace(*context.device, chunked_split_half_workspace_floats(arguments), "workspace");
-  chunked_split_half_launch(arguments, workspace.data(), context);
+  const Index floats = workspace_of(arguments, cut_of(arguments)).floats;
+  const DeviceBuffer workspace(*context.device, floats > 0 ? floats : 1, "workspace");
+  if (arguments.key_size() <= 64)
+    launch_for<1>(arguments, workspace.data(), context);
+  else
+    launch_for<2>(arguments, workspace.data(), context);
 }
 
 }  // namespace
@@ -910,22 +913,4 @@ RecurrenceKernel chunked_split_half() {
 }
 
 }  // namespace GAUGEBLOCK_BACKEND
-
-std::optional<std::string> chunked_split_half_declines(const RecurrenceArguments& arguments) {
-  return declines(arguments);
-}
-
-Index chunked_split_half_workspace_floats(const RecurrenceArguments& arguments) {
-  const Index floats = workspace_of(arguments, cut_of(arguments)).floats;
-  return floats > 0 ? floats : 1;
-}
-
-void chunked_split_half_launch(const RecurrenceArguments& arguments, float* workspace,
-                               LaunchContext& context) {
-  if (arguments.key_size() <= 64)
-    launch_for<1>(arguments, workspace, context);
-  else
-    launch_for<2>(arguments, workspace, context);
-}
-
 }  // namespace gaugeblock::gpu

@@ -1,27 +1,21 @@
-// Runs a kernel on the CPU, one block after another, each thread of a block a fiber, and watches what it
-// does.
+// Runs a kernel on the CPU, one block after another, each thread of a block a fiber, and watches what it does.
 //
 // Rules, where CUDA leaves something open or to the hardware:
 // - A launch ends at its first fatal fault (`is_fatal`); others are collected and the launch goes on.
-// - __syncthreads() waits for every thread of the block that has not exited, as the hardware does. All of
-// them must
-//   be at the same source line.
-// - A shuffle, vote or __syncwarp waits for every lane that its mask names. A lane that has exited or that
-// the block
-//   does not have never comes: reported, although hardware often goes on. Lanes of one shuffle or vote must
-//   be at the same source line; those of one __syncwarp need not.
+// - __syncthreads() waits for every thread of the block that has not exited, as the hardware does. All of them
+//   must be at the same source line.
+// - A shuffle, vote or __syncwarp waits for every lane that its mask names. A lane that has exited or that the
+//   block does not have never comes: reported, although hardware often goes on. Lanes of one shuffle or vote
+//   must be at the same source line; those of one __syncwarp need not.
 // - Only __syncthreads and __syncwarp order memory. Shuffles and votes do not, even where hardware would.
 // - A word read by one thread and written by another in between two such orderings is a race, also when the
-// value
-//   does not change. Atomic operations do not race with each other.
+//   value does not change. Atomic operations do not race with each other.
 // - Blocks of one launch are unordered, except where a block that has executed __threadfence() and then an
-// atomic is
-//   followed by another block's atomic on the same word.
+//   atomic is followed by another block's atomic on the same word.
 // - Blocks run to completion one by one, so a block cannot wait for a later one. Threads of a block are
-// switched at
-//   barriers, warp operations and exit; with tracking also after a few hundred accesses, so that a thread
-//   which spins until another one writes a word is reported when the word never comes. Without tracking it
-//   would spin for ever.
+//   switched at barriers, warp operations and exit; with tracking also after a few hundred accesses, so that a
+//   thread which spins until another one writes a word is reported when the word never comes. Without tracking
+//   it would spin for ever.
 // - What was written to shared memory is forgotten between blocks.
 // - A fault at the same place is listed once per launch, with the number of occurrences.
 #pragma once

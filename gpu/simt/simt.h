@@ -11,8 +11,7 @@
 //   (`__restrict__` works on parameters only.) Elements are 4, 8 or 16 bytes wide.
 // - Shared memory is declared with GAUGEBLOCK_STATIC_SHARED or GAUGEBLOCK_DYNAMIC_SHARED.
 // - An element is loaded into a variable of its own type, not `auto`: on the CPU, x[i] is a reference that
-// remembers
-//   the source line.
+//   remembers the source line.
 // - Wider words are simt::load_vector<float4>(x, i) and simt::store_vector(y, i, value), i in elements of x.
 #pragma once
 

@@ -2,10 +2,10 @@
 //
 // A pass over sequences of tokens along one axis:
 //
-//     n = LayerNorm(x; weight, bias, eps)                  biased variance, over D
-//     [Q K V] = n · W_qkvᵀ                                 head h owns columns h·d … h·d+d-1 of each, d = D /
-//     heads o_h = softmax(Q_h K_hᵀ / √d) V_h                     over the tokens of the sequence x ← x +
-//     concat(o_h) · W_outᵀ + b_out
+//     n = LayerNorm(x; weight, bias, eps)      biased variance, over D
+//     [Q K V] = n · W_qkvᵀ                     head h owns columns h·d … h·d+d-1 of each, d = D / heads
+//     o_h = softmax(Q_h K_hᵀ / √d) V_h         over the tokens of the sequence
+//     x ← x + concat(o_h) · W_outᵀ + b_out
 //
 // The row pass runs along W for each (b,h); the column pass then runs along H for each (b,w) on its result.
 #pragma once

@@ -1,7 +1,7 @@
 // The definition: sequence by sequence, whole matrices, one formula after the other.
 //
-//     n = LayerNorm(x)     [Q K V] = n · W_qkvᵀ     o_h = softmax(Q_h K_hᵀ / √d) V_h     x ← x + o · W_outᵀ +
-//     b_out
+//     n = LayerNorm(x)     [Q K V] = n · W_qkvᵀ     o_h = softmax(Q_h K_hᵀ / √d) V_h
+//     x ← x + concat(o_h) · W_outᵀ + b_out
 #pragma once
 
 #include <cmath>
@@ -10,8 +10,7 @@
 
 namespace gaugeblock::axial {
 
-/// Every row of x, [L,D], by itself: (x - mean) / √(variance + eps) · weight + bias, with the variance over
-/// D.
+/// Every row of x, [L,D], by itself: (x - mean) / √(variance + eps) · weight + bias, variance over D.
 template <class Scalar>
 Matrix<Scalar> layer_norm(const Matrix<Scalar>& x, const Weights<Scalar>& weights, const Scalar& eps) {
   using std::sqrt;

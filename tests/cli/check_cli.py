@@ -45,6 +45,7 @@ refused(["verify", "--cases", "-1"])
 refused(["verify", "--cases", "1", "--time", "1"], "--cases", "--time")
 refused(["verify", "--time", "0"], "--time")
 refused(["verify", "--jobs", "0"], "--jobs")
+refused(["verify", "--repeats", "0"], "--repeats")
 refused(["mutants", "--cases", "0"], "--cases")
 refused(["run", "--variant", "sequential"], "--input")
 refused(["judge", "--input", "/nonexistent/file.safetensors", "--actual", "x"], "/nonexistent/file.safetensors")
@@ -104,6 +105,7 @@ expect(done.returncode == 0 and done.stderr == "", f"bench: exit {done.returncod
 rows = {row["name"]: row for row in json.loads(done.stdout)["benchmarks"]}
 expect(rows["prefix_product"].get("not_run", "").startswith("declined") and "median_us" not in rows["prefix_product"],
        f"bench of a declined case: {rows['prefix_product']}")
+expect(rows["sequential"]["error"] == rows["sequential"]["float32_error"] < 1e-6, f"bench: error {rows['sequential']}")
 expect(rows["sequential"]["median_us"] > 0 and min(row["ratio"] for row in rows.values() if "ratio" in row) == 1,
        f"bench: {rows}")
 

@@ -16,8 +16,8 @@
 // where ρ is the relative error of r, ε the error of the mean (both the same for all channels of a token) and
 // ℓ_i what the last four roundings add. |ρ| <= R, |ε| <= e_μ, |ℓ| <= loc. For any vector w of D numbers
 //
-//     |w · (n̂ - n)| <= R |Σ w_i γ_i r f_i| + (1 + R) r (Σ_i |w_i γ_i - mean(w γ)| e_i + e_μ |Σ w_i γ_i|) + Σ
-//     |w_i| loc_i
+//     |w · (n̂ - n)| <= R |Σ w_i γ_i r f_i| + (1 + R) r (Σ_i |w_i γ_i - mean(w γ)| e_i + e_μ |Σ w_i γ_i|)
+//                    + Σ |w_i| loc_i
 //
 // Logits (axial.linear, axial.attention.*). Δq = W_q Δn + τ with τ the rounding errors of the dot products,
 // so k · Δq = (W_qᵀ k) · Δn + k · τ: the inequality above with w = W_qᵀ k, and the same for q · Δk; then Δq ·

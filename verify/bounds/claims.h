@@ -3,8 +3,7 @@
 // A count is the largest number of roundings on the way of one term into a result: per_age · a + fixed for
 // the term written a steps ago. By the counter calculus (claim `counter_calculus`) the error is then at most
 //
-//     κ u (per_age · age-weighted majorant + fixed · majorant) + H        κ = 1 / (1 − N u),  N the largest
-//     count
+//     κ u (per_age · age-weighted majorant + fixed · majorant) + H     κ = 1 / (1 − N u),  N the largest count
 //
 // t counts from 1, `dot` is the length of the dot product with q (K), u = 2^-24.
 #pragma once

@@ -1,4 +1,5 @@
 // Times variants with Google Benchmark: on the host by its clock, on a GPU by events around a replayed graph.
+// A variant whose result is wrong is not timed.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 
 #include "gaugeblock/verify/cases/case.h"
 #include "gaugeblock/verify/cases/errors.h"
+#include "gaugeblock/verify/cli/accuracy.h"
 #include "gaugeblock/verify/cli/commands.h"
 #include "gaugeblock/verify/variants/device_run.h"
 #include "gaugeblock/verify/variants/variant.h"
@@ -33,15 +35,20 @@ namespace {
 
 constexpr int repetitions = 11;
 
+/// An error so many times that of the definition in float32 is none of rounding.
+constexpr double wrong_from = 100;
+
 /// One variant on one case.
 struct Timed {
   const Variant* variant = nullptr;
   std::string case_text;
   double median_us = 0;
-  std::size_t copies = 1;  ///< of the problem, used in turn, so that inputs do not wait in a cache
-  bool replayed = false;   ///< from a graph, without the host
-  std::string failure;     ///< why there is no time
-  std::string chosen;      ///< "auto": which variant it was
+  double error = 0;          ///< of y: see Accuracy
+  double float32_error = 0;  ///< of the definition in float32 on the same case
+  std::size_t copies = 1;    ///< of the problem, used in turn, so that inputs do not wait in a cache
+  bool replayed = false;     ///< from a graph, without the host
+  std::string failure;       ///< why there is no time
+  std::string chosen;        ///< "auto": which variant it was
 };
 
 #ifdef GAUGEBLOCK_HAS_CUDA
@@ -162,6 +169,7 @@ int run_bench(const BenchOptions& options) {
   std::map<std::string, double> fastest_us;  // by case
   for (const Case& c : cases) {
     const Problem problem = make_problem(c);
+    const Accuracy accuracy(problem);
     for (const Variant& variant : variants) {
       if (variant.operation != problem.operation) continue;
       Timed timed;
@@ -173,12 +181,22 @@ int run_bench(const BenchOptions& options) {
         timed.failure = "declined: " + *reason;
       } else {
         try {
+          Outputs outputs = make_outputs(problem);
+          variant.run(problem, outputs);
+          timed.error = accuracy.error_of(outputs);
+          timed.float32_error = accuracy.float32_error();
+          if (!(timed.error <= wrong_from * timed.float32_error))
+            throw std::runtime_error(
+                fmt::format("wrong: its relative error is {:.2g}, that of the definition in float32 {:.2g}",
+                            timed.error, timed.float32_error));
 #ifdef GAUGEBLOCK_HAS_CUDA
           if (on_gpu) time_on_gpu(timed, problem);
 #endif
           if (!on_gpu) time_on_host(timed, problem);
           double& least = fastest_us.try_emplace(timed.case_text, timed.median_us).first->second;
           least = std::min(least, timed.median_us);
+        } catch (const NothingToJudge& reason) {
+          timed.failure = fmt::format("declined: {}", reason.what());
         } catch (const std::exception& failure) {
           timed.failure = failure.what();
         }
@@ -214,9 +232,12 @@ int run_bench(const BenchOptions& options) {
       const double ratio = entry.median_us / fastest_us.at(entry.case_text);
       row["median_us"] = entry.median_us;
       row["ratio"] = ratio;
+      row["error"] = entry.error;
+      row["float32_error"] = entry.float32_error;
       row["copies"] = entry.copies;
       row["replayed"] = entry.replayed;
-      table += fmt::format("  {:<32} {:>12.2f} us {:>9.2f} x{}\n", shown, entry.median_us, ratio,
+      table += fmt::format("  {:<32} {:>12.2f} us {:>9.2f} x   error {:.1e}{}\n", shown, entry.median_us,
+                           ratio, entry.error,
                            on_gpu && !entry.replayed ? "  (with the host: it allocates or waits)" : "");
     } else {
       row["not_run"] = entry.failure;

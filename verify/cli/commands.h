@@ -37,6 +37,7 @@ struct VerifyOptions {
   std::uint64_t seed = 1;
   std::vector<std::string> given;  ///< case texts instead of generated cases
   unsigned jobs = 1;
+  unsigned repeats = 1;  ///< how often each run is repeated for the same bits
   bool json = false;
 };
 int run_verify(const VerifyOptions& options);

@@ -59,6 +59,8 @@ int main(int argc, char** argv) {
   app->add_option("--time", verify.seconds, "instead: seconds during which cases start");
   app->add_option("--seed", verify.seed, "seed of the campaign (1)")->check(CLI::NonNegativeNumber);
   app->add_option("--case", verify.given, "this case instead of generated ones, with every relation");
+  app->add_option("--repeats", verify.repeats, "how often each run is repeated, for the same bits (1)")
+      ->check(CLI::Range(1, 1'000'000));
   app->add_option("--report", verify.report_folder, "folder for report.json and report.txt");
   app->add_option("--jobs", verify.jobs, "threads (all cores)")->check(CLI::Range(0, 1024));
   app->add_flag("--json", verify.json, "JSON on stdout instead of the table");

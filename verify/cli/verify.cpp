@@ -45,6 +45,12 @@ int run_verify(const VerifyOptions& options) {
     }
   }
   std::vector<Variant> variants = select_variants(operation, options.variant, options.backend);
+  if (options.repeats > 1)
+    for (Variant& variant : variants) {
+      const auto once = variant.run_again.empty() ? std::vector{variant.run} : variant.run_again;
+      for (variant.run_again.clear(); variant.run_again.size() < options.repeats * once.size();)
+        variant.run_again.insert(variant.run_again.end(), once.begin(), once.end());
+    }
   const auto has = [&variants](const char* backend) {
     return std::any_of(variants.begin(), variants.end(),
                        [backend](const Variant& v) { return v.backend == backend; });

@@ -2,10 +2,10 @@
 //
 //     8 bytes    N, the length of the header: little-endian, at most 100 000 000
 //     N bytes    JSON that begins with `{`:
-//                {"__metadata__": {"key": "value"}, "name": {"dtype": "F32", "shape": [2,3], "data_offsets":
-//                [0,24]}}
+//                {"__metadata__": {"key": "value"},
+//                 "name": {"dtype": "F32", "shape": [2,3], "data_offsets": [0,24]}}
 //     the rest   the data, C order, little-endian; offsets count from here and tile it: no gap, no overlap,
-//     no rest
+//                no rest
 //
 // Every refusal is an InputError of one line: the file, the tensor or the offset, what was expected and what
 // was found. Nothing is allocated because a file says so: every size is checked against the size of the file
