@@ -148,5 +148,71 @@ TEST(PrefixProduct, DeclinesOutsideItsRange) {
   EXPECT_EQ(declines("recurrence:B=1,T=300,H=1,K=1,V=1,gate=one,beta=unit,qkv=normal,seed=1"), "");
 }
 
+/// |beta_t| max(1, |k_t|) max(1, |v_t|) and Σ|q_t| of step t, as prefix_range.h defines them.
+struct StepSizes {
+  double write = 0, query = 0;
+  StepSizes(const RecurrenceProblem& p, Index b, Index t, Index h) {
+    const auto values = [&](const TensorView<const float, 4>& tensor) {
+      return recurrence::load<double>(tensor, b, t, h).cwiseAbs().eval();
+    };
+    write = std::abs(p.beta(b, t, h)) * std::max(1.0, values(p.k).maxCoeff()) *
+            std::max(1.0, values(p.v).maxCoeff());
+    query = std::max(1.0, values(p.q).sum());
+  }
+};
+
+TEST(PrefixRange, FollowsItsDefinition) {
+  const Problem problem = make_problem(parse_case(
+      "recurrence:B=2,T=9,H=3,K=4,V=3,gate=negative,beta=normal,state=writes,layout=permuted,seed=1"));
+  const RecurrenceProblem view = recurrence_view(problem);
+  for (Index b = 0; b < view.batches(); ++b)
+    for (Index h = 0; h < view.heads(); ++h) {
+      recurrence::PrefixRange range(view, b, h);
+      double product = 1, size = recurrence::load_initial_state<double>(view, b, h).cwiseAbs().maxCoeff();
+      for (Index t = 0; t < view.steps(); ++t) {
+        const StepSizes step(view, b, t, h);
+        const double gate = std::abs(view.gate(b, t, h));
+        if (t == 5 || t == 7) {  // a new segment: its initial state is P · W
+          range.restart();
+          size *= product;
+          product = 1;
+        }
+        if (t == 7) {  // a step as the definition has it
+          range.step(t);
+          size = size * gate + step.write;
+          continue;
+        }
+        range.advance(t);
+        product *= gate;
+        size += step.write / product;
+        EXPECT_NEAR(range.largest() / (size * step.query), 1, 1e-12) << b << "," << h << "," << t;
+        EXPECT_TRUE(range.inside());
+      }
+    }
+}
+
+TEST(PrefixRange, EndsWhereItsFormulasSay) {
+  // K = V = 1, gates 1, so that W = |S_0| + Σ beta; k and v below 1 count as 1.
+  const auto declines = [](float beta, float q, float state) {
+    const std::vector<float> qs(3, q), half(3, 0.5F), gates(3, 1), betas(3, beta);
+    RecurrenceProblem problem;
+    problem.q = contiguous_view<const float, 4>(qs.data(), {1, 3, 1, 1});
+    problem.k = problem.v = contiguous_view<const float, 4>(half.data(), {1, 3, 1, 1});
+    problem.gate = contiguous_view<const float, 3>(gates.data(), {1, 3, 1});
+    problem.beta = contiguous_view<const float, 3>(betas.data(), {1, 3, 1});
+    problem.initial_state = contiguous_view<const float, 4>(&state, {1, 1, 1, 1});
+    const std::string reason = recurrence::prefix_product_declines(problem).value_or("");
+    const std::size_t at = reason.find("t=");
+    return at == std::string::npos ? reason : reason.substr(at, 3);
+  };
+  EXPECT_EQ(declines(0x1p118F, 1, 0), "");  // W = 3 · 2^118 after the last step
+  EXPECT_EQ(declines(0x1p118F, 1, 0x1p118F), "t=2");
+  EXPECT_EQ(declines(0x1p119F, 1, 0), "t=1");  // W = 2^120
+  EXPECT_EQ(declines(-0x1p119F, 1, 0), "t=1");
+  EXPECT_EQ(declines(0x1p118F, 0x1p6F, 0), "");  // q W = 3 · 2^124
+  EXPECT_EQ(declines(0x1p118F, 0x1p7F, 0), "t=1");
+  EXPECT_EQ(declines(0, -0x1p10F, 0x1p117F), "t=0");
+}
+
 }  // namespace
 }  // namespace gaugeblock
