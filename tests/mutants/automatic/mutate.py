@@ -12,6 +12,7 @@ front of the libraries of the build. Its outcome is one of
     killed    with the reason and the number of cases it took
     survived  to be looked at: kill it by a better check, or say in survivors.json what it is
     stillborn it does not compile, or compiles to the same machine code
+Exit: 0; 1 when a mutant survived of which survivors.json says nothing; 77 when universalmutator is not there.
 """
 import argparse
 import concurrent.futures
@@ -30,7 +31,11 @@ import sys
 import tempfile
 import threading
 
-from universalmutator import mutator
+try:
+    from universalmutator import mutator
+except ImportError:
+    print("not run: universalmutator is not installed (pip install universalmutator)")
+    sys.exit(77)
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -163,6 +168,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=60, help="of one mutant's campaign")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at once")
     parser.add_argument("--files", default="*", help="only files whose path matches this shell pattern")
+    parser.add_argument("--fresh", action="store_true", help="forget what stands in the output")
     parser.add_argument("--output", type=pathlib.Path, default=HERE / "results.json")
     options = parser.parse_args()
 
@@ -170,7 +176,7 @@ def main():
     places = {path: place for path, place in targets().items() if (options.build / place[3]).exists()}
     everything = [m for path in places if fnmatch.fnmatch(str(path.relative_to(ROOT)), options.files) for m in mutants_of(path)]
     drawn = draw(everything, options.number, options.seed)
-    results = json.loads(options.output.read_text(encoding="utf-8")) if options.output.exists() else {"mutants": []}
+    results = json.loads(options.output.read_text(encoding="utf-8")) if options.output.exists() and not options.fresh else {"mutants": []}
     known = {entry["key"] for entry in results["mutants"]}
     fresh = []
     for mutant in drawn:
@@ -214,7 +220,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(look_at, fresh))
     print(json.dumps(results.get("summary", {})))
-    return 0
+    explained = json.loads((HERE / "survivors.json").read_text(encoding="utf-8"))
+    unexplained = [m for m in results["mutants"] if m["outcome"] == "survived" and m["key"] not in explained]
+    for mutant in unexplained:
+        print(f"survived, and survivors.json does not say why: {mutant['key']} {mutant['file']}:{mutant['line']}")
+        print(f"    {mutant['from'].strip()}\n    {mutant['to'].strip()}")
+    return 1 if unexplained else 0
 
 
 if __name__ == "__main__":
