@@ -232,7 +232,8 @@ Index workspace_floats(const AxialPass& pass) {
   return 4 * pass.L * pass.D;  // of one sequence
 }
 
-constexpr Index group_floats = Index{1} << 28;
+/// What a group of sequences may take. Little on the interpreter, so that small problems have several groups.
+constexpr Index group_floats = Index{1} << (simt::interpreted ? 14 : 28);
 
 std::optional<std::string> declines(const AxialArguments& arguments) {
   return passes_decline(arguments, [](const AxialPass& pass) {

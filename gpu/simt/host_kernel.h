@@ -16,6 +16,9 @@
 namespace gaugeblock::simt {
 inline namespace simt_backend {
 
+/// Whether the interpreter runs what is compiled here.
+inline constexpr bool interpreted = true;
+
 struct alignas(8) float2 {
   float x, y;
 };

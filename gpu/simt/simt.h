@@ -40,6 +40,9 @@
 namespace gaugeblock::simt {
 inline namespace cuda_backend {
 
+/// Whether the interpreter runs what is compiled here.
+inline constexpr bool interpreted = false;
+
 template <class T>
 class Accessor {
  public:
