@@ -11,6 +11,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -401,6 +402,40 @@ TEST_F(RecurrenceKernels, ThePrefixProductDeclinesALargeContraction) {
     else
       EXPECT_THROW(kernel_named("prefix_product").run(problem.arguments(), context), gpu::Declined);
     EXPECT_TRUE(run(kernel_named("prefix_product_segmented"), problem, simt::Schedule::in_order));
+  }
+}
+
+// Every part of the range is found wherever it lies: here in the second batch and step, and, for rows that pass
+// a warp's width, in either of the elements that a lane has.
+TEST_F(RecurrenceKernels, ThePrefixProductLooksAtEveryElement) {
+  constexpr Index K = 40, V = 36, row = 3;  // row 3 of four: b = 1, t = 1
+  using Change = std::function<void(Problem&)>;
+  const std::vector<std::pair<std::string, Change>> changes{
+      {"beta", [](Problem& p) { p.beta.values[row] = 0x1p120F; }},
+      {"q, first element of a lane", [](Problem& p) { p.q.values[row * K + 3] = 0x1p126F; }},
+      {"q, second element of a lane", [](Problem& p) { p.q.values[row * K + 35] = 0x1p126F; }},
+      {"k and v, first elements",
+       [](Problem& p) { p.k.values[row * K + 1] = p.v.values[row * V + 2] = 0x1p60F; }},
+      {"k and v, second elements",
+       [](Problem& p) { p.k.values[row * K + 39] = p.v.values[row * V + 35] = 0x1p60F; }},
+  };
+  for (const auto& [name, change] : changes) {
+    Problem problem({2, 2, 1, K, V}, Layout::contiguous, Gates::nonzero, false, 2);
+    for (float& gate : problem.gate.values) gate = 1;
+    for (float& beta : problem.beta.values) beta = 1;
+    change(problem);
+    problem.gate.upload(device());
+    problem.beta.upload(device());
+    problem.q.upload(device());
+    problem.k.upload(device());
+    problem.v.upload(device());
+    gpu::LaunchContext context(device());
+    try {
+      kernel_named("prefix_product").run(problem.arguments(), context);
+      ADD_FAILURE() << name << ": did not decline";
+    } catch (const gpu::Declined& reason) {
+      EXPECT_NE(std::string(reason.what()).find("b=1, t=1, h=0"), std::string::npos) << reason.what();
+    }
   }
 }
 
