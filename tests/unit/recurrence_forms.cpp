@@ -132,6 +132,19 @@ TEST(RecurrenceForms, TwoStepsByHand) {
   }
 }
 
+// Without an initial state the product of all gates up to t has nothing to weigh, and may be infinite.
+TEST(RecurrenceForms, MaskedAttentionWithoutAStateNeedsNoProductOfAllGates) {
+  const std::vector<float> ones{1, 1}, gate{0x1p100F, 0x1p100F};
+  RecurrenceProblem problem;
+  problem.q = problem.k = problem.v = contiguous_view<const float, 4>(ones.data(), {1, 2, 1, 1});
+  problem.gate = contiguous_view<const float, 3>(gate.data(), {1, 2, 1});
+  problem.beta = contiguous_view<const float, 3>(ones.data(), {1, 2, 1});
+  Buffers<float> out(problem);
+  recurrence::masked_attention<float>(problem, out.view);
+  EXPECT_EQ(out.y, (std::vector<float>{1, 0x1p100F}));
+  EXPECT_EQ(out.final_state, std::vector<float>{0x1p100F});
+}
+
 TEST(PrefixProduct, DeclinesOutsideItsRange) {
   const auto declines = [](const std::string& text) {
     const Problem problem = make_problem(parse_case(text));

@@ -67,12 +67,22 @@ def mutants_of(path):
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     with contextlib.redirect_stdout(io.StringIO()):
         found = mutator.mutants_regexp(lines, ruleFiles=RULES, ignorePatterns=IGNORE)
-    return [{"file": str(path.relative_to(ROOT)), "line": number, "rule": f"{lhs.pattern} ==> {rhs}".strip(), "from": lines[number - 1].rstrip("\n"),
-             "to": text.rstrip("\n")} for number, text, _, (lhs, rhs) in found]
+    mutants, occurrences = [], {}
+    for number, text, _, (lhs, rhs) in sorted(found, key=lambda one: one[0]):
+        mutant = {"file": str(path.relative_to(ROOT)), "line": number, "rule": f"{lhs.pattern} ==> {rhs}".strip(),
+                  "from": lines[number - 1].rstrip("\n"), "to": text.rstrip("\n")}
+        # The key outlives changes elsewhere in the file: it has the line's text and how many lines like it came before.
+        same = (mutant["from"], mutant["to"])
+        occurrences.setdefault(same, [])
+        if number not in occurrences[same]:
+            occurrences[same].append(number)
+        mutant["key"] = key_of([mutant["file"], *same, len(occurrences[same])])
+        mutants.append(mutant)
+    return mutants
 
 
-def key_of(mutant):
-    return hashlib.sha256(json.dumps([mutant["file"], mutant["from"], mutant["to"], mutant["line"]]).encode()).hexdigest()[:16]
+def key_of(parts):
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def draw(all_mutants, number, seed):
@@ -165,7 +175,7 @@ def main():
     parser.add_argument("--number", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=100)
-    parser.add_argument("--seconds", type=int, default=60, help="of one mutant's campaign")
+    parser.add_argument("--seconds", type=int, default=180, help="of one mutant's campaign; the unchanged kernel takes a few")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at once")
     parser.add_argument("--files", default="*", help="only files whose path matches this shell pattern")
     parser.add_argument("--fresh", action="store_true", help="forget what stands in the output")
@@ -180,7 +190,6 @@ def main():
     known = {entry["key"] for entry in results["mutants"]}
     fresh = []
     for mutant in drawn:
-        mutant["key"] = key_of(mutant)
         if mutant["key"] not in known:
             known.add(mutant["key"])
             fresh.append(mutant)
