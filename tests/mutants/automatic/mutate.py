@@ -222,8 +222,9 @@ def main():
                 counts[entry["outcome"]] = counts.get(entry["outcome"], 0) + 1
             results["summary"] = {"mutants": len(results["mutants"]), **dict(sorted(counts.items()))}
             results["mutants"].sort(key=lambda entry: (entry["file"], entry["line"], entry["key"]))
-            ordered = {"summary": results["summary"], "mutants": results["mutants"]}
-            options.output.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in results["mutants"])
+            text = f'{{"summary": {json.dumps(results["summary"])},\n"mutants": [\n{lines}\n]}}\n'
+            options.output.write_text(text, encoding="utf-8")
             print(f"{outcome['outcome']:<9} {mutant['file']}:{mutant['line']}  {outcome.get('reason', '')}", flush=True)
 
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
