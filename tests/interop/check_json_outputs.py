@@ -32,6 +32,7 @@ def main(program, schemas):
     check("list")
     for operation in ("recurrence", "axial"):
         check("verify", "--op", operation, "--backend", "cpu", "--cases", 3, "--seed", 5)
+    check("bench", "--case", "recurrence:T=5,K=3,V=2", "--case", "axial:B=1,H=2,W=3,D=4")
     random = np.random.default_rng(3)
     shapes = {"q": (1, 3, 2, 4), "k": (1, 3, 2, 4), "v": (1, 3, 2, 5), "gate": (1, 3, 2), "beta": (1, 3, 2)}
     tensors = {name: random.random(shape).astype(np.float32) for name, shape in shapes.items()}
