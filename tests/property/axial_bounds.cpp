@@ -151,5 +151,29 @@ TEST(AxialProvedBound, GrowsWithTheArithmetic) {
   }
 }
 
+// A token whose two nearest logits are rounding apart: a sum in another order picks the other value, which none
+// of sixteen runs did. There `likely` says no more than the proved bound; elsewhere it says more.
+TEST(AxialLikelyLimit, SaysNoMoreThanProvedWhereRoundingDecidesASoftmax) {
+  Arithmetic plain;
+  plain.form = "unfused";
+  plain.exp_error = 1.01;
+  const auto sharper = [&](const std::string& text) {
+    const Problem problem = make_problem(parse_case(text));
+    const auto oracle = make_oracle(problem);
+    const std::vector<double>& proved = oracle->proved("y", plain);
+    const std::vector<double>& likely = oracle->likely("y", plain);
+    std::vector<bool> result;
+    for (std::size_t e = 0; e < proved.size(); ++e) result.push_back(likely[e] < proved[e]);
+    return result;
+  };
+  const std::string text =
+      "axial:B=2,H=5,W=3,D=5,heads=1,eps=1e-05,passes=row,x=offset,weights=logits_1e5,layout=contiguous,"
+      "seed=984305";
+  const std::vector<bool> decided = sharper(text);
+  const std::size_t token = (1 * 5 + 4) * 3 + 1;
+  for (std::size_t c = 0; c < 5; ++c) EXPECT_FALSE(decided[token * 5 + c]) << c;
+  for (const bool element : sharper("axial:B=1,H=5,W=7,D=24,heads=3")) EXPECT_TRUE(element);
+}
+
 }  // namespace
 }  // namespace gaugeblock

@@ -115,6 +115,7 @@ struct Tokens {
   Matrix value;
   Matrix error;
   bool exact = true;
+  std::vector<bool> unsteady{};  ///< [tokens]: see AxialBound; empty: none is
 };
 
 /// The exact LayerNorm of one sequence and how far a computed one may be from it; see the top of the file.
@@ -221,8 +222,9 @@ double count_rescalings(const Vector& z, const Vector& z_error, const Model& mod
   return count;
 }
 
-/// min(Σ_j change_lj |v_j - o_l|, max_j |v_j - o_l|) for every query l and every column.
-Matrix deviation(const Matrix& change, const Matrix& v, const Matrix& o) {
+/// min(Σ_j change_lj |v_j - o_l|, max_j |v_j - o_l|) for every query l and every column. Sets `anywhere`[l] where
+/// the second is the smaller one: rounding may then move the mean to any of the values.
+Matrix deviation(const Matrix& change, const Matrix& v, const Matrix& o, std::vector<bool>& anywhere) {
   Matrix result(o.rows(), v.cols());
   Vector sum(v.cols());
   Vector largest(v.cols());
@@ -235,7 +237,10 @@ Matrix deviation(const Matrix& change, const Matrix& v, const Matrix& o) {
       sum += change(l, j) * distance;
       largest = largest.cwiseMax(distance);
     }
-    for (Index c = 0; c < v.cols(); ++c) result(l, c) = sum(c) <= largest(c) ? sum(c) : largest(c);
+    for (Index c = 0; c < v.cols(); ++c) {
+      result(l, c) = sum(c) <= largest(c) ? sum(c) : largest(c);
+      if (!(sum(c) <= largest(c))) anywhere[l] = true;
+    }
   }
   return result;
 }
@@ -257,11 +262,12 @@ Attention attention(const Matrix& z, const Matrix& V) {
 
 /// How far a computed one may be from it, given bounds on the errors of z, [L,L], and of V, [L,d].
 struct AttentionBound {
-  Matrix change;          ///< w_j (exp(ξ_j) - 1) / Σ w exp(-ξ) [L,L]
-  Matrix largest_weight;  ///< upper bounds of the computed, normalised weights [L,L]
-  Matrix inherited;       ///< from the errors of V [L,d]
-  Matrix softmax_change;  ///< from the errors of the weights [L,d]
-  Matrix quotient_error;  ///< from rounding the weighted mean [L,d]
+  Matrix change;               ///< w_j (exp(ξ_j) - 1) / Σ w exp(-ξ) [L,L]
+  Matrix largest_weight;       ///< upper bounds of the computed, normalised weights [L,L]
+  Matrix inherited;            ///< from the errors of V [L,d]
+  Matrix softmax_change;       ///< from the errors of the weights [L,d]
+  Matrix quotient_error;       ///< from rounding the weighted mean [L,d]
+  std::vector<bool> anywhere;  ///< whether rounding may move the weighted mean to any value [L]
 };
 
 AttentionBound attention_error(const Attention& exact, const Matrix& z, const Matrix& z_error,
@@ -295,7 +301,8 @@ AttentionBound attention_error(const Attention& exact, const Matrix& z, const Ma
   const Vector largest_V = V_size.colwise().maxCoeff();
   const Matrix numerator_size = result.largest_weight * V_size;
   result.inherited = result.largest_weight * V_error;
-  result.softmax_change = deviation(result.change, V, exact.o);
+  result.anywhere.assign(static_cast<std::size_t>(V.rows()), false);
+  result.softmax_change = deviation(result.change, V, exact.o, result.anywhere);
   result.quotient_error.resize(V.rows(), V.cols());
   for (Index l = 0; l < V.rows(); ++l) {
     const double numerator = gamma(model.numerator(L, rescalings(l)));
@@ -402,6 +409,9 @@ class SequenceBound {
     if (model.split && !maps.split_loss.known) normalized_.bounded = false;
   }
 
+  /// Tokens for which, in some head, rounding may move the weighted mean of the values to any of them [L].
+  const std::vector<bool>& anywhere() const { return anywhere_; }
+
   /// The exact result y and the bound on its error, both [L,D].
   void compute(Matrix& y, Matrix& y_error) {
     using Eigen::seqN;
@@ -411,6 +421,7 @@ class SequenceBound {
     if (normalized_.bounded) bound_qkv();
     projection_error_ = Matrix::Zero(L_, D_);
     o_error_ = Matrix::Zero(L_, D_);
+    anywhere_.assign(static_cast<std::size_t>(L_), false);
     for (Index head = 0; head < heads_; ++head) attend(head);
     const Matrix projected = (o_ * weights.out.transpose()).rowwise() + weights.out_bias;
     y = x_ + projected;
@@ -521,6 +532,7 @@ class SequenceBound {
 
     const Matrix V_error = qkv_error_(Eigen::all, seqN(v_first, d_));
     AttentionBound bound = attention_error(exact, z, z_error, V, V_error, model_);
+    for (std::size_t l = 0; l < anywhere_.size(); ++l) anywhere_[l] = anywhere_[l] || bound.anywhere[l];
     if (model_.split) bound.quotient_error.rowwise() += Vector(maps_.split_loss.o(channels));
     o_error_(Eigen::all, channels) = bound.softmax_change + bound.inherited + bound.quotient_error;
     if (!(2 * L * (V.cwiseAbs() + V_error).maxCoeff() < claims::overflow_threshold)) overflows_ = true;
@@ -533,7 +545,8 @@ class SequenceBound {
     }
     const Matrix W_out = maps_.weights.out(Eigen::all, channels);
     projection_error_ += bound.quotient_error * out_size.transpose();
-    projection_error_ += deviation(bound.change, V * W_out.transpose(), o * W_out.transpose());
+    std::vector<bool> same = anywhere_;  // a map of the values changes nothing about which of them it may be
+    projection_error_ += deviation(bound.change, V * W_out.transpose(), o * W_out.transpose(), same);
     if (exact_) {
       projection_error_ += bound.largest_weight * (V_error * out_size.transpose());
     } else {
@@ -552,13 +565,15 @@ class SequenceBound {
   Normalized normalized_;
   Matrix qkv_, dot_error_, qkv_error_;     // [L,3D]
   Matrix o_, o_error_, projection_error_;  // [L,D]; projection_error_ bounds |W_out (ô - o)|
+  std::vector<bool> anywhere_;             // [L]
   bool overflows_ = false;
 };
 
 Tokens bound_pass(const Tokens& in, const AxialPassParameters& parameters, const Sequences& sequences,
                   const AxialProblem& problem, const Model& model) {
   const Maps maps(axial::load<double>(parameters), problem.heads);
-  Tokens out{Matrix(in.value.rows(), in.value.cols()), Matrix(in.value.rows(), in.value.cols()), false};
+  Tokens out{Matrix(in.value.rows(), in.value.cols()), Matrix(in.value.rows(), in.value.cols()), false,
+             std::vector<bool>(static_cast<std::size_t>(in.value.rows()))};
   Matrix y;
   Matrix y_error;
   for (Index s = 0; s < sequences.count(); ++s) {
@@ -566,9 +581,15 @@ Tokens bound_pass(const Tokens& in, const AxialPassParameters& parameters, const
     const auto tokens = Eigen::seqN(sequence.first, sequence.length, sequence.step);
     const Matrix x = in.value(tokens, Eigen::all);
     const Matrix e = in.error(tokens, Eigen::all);
-    SequenceBound(x, e, in.exact, maps, problem.heads, problem.eps, model).compute(y, y_error);
+    SequenceBound bound(x, e, in.exact, maps, problem.heads, problem.eps, model);
+    bound.compute(y, y_error);
     out.value(tokens, Eigen::all) = y;
     out.error(tokens, Eigen::all) = y_error;
+    bool inherited = false;  // every token of the sequence looks at every other
+    for (Index l = 0; l < sequence.length && !in.unsteady.empty(); ++l)
+      inherited = inherited || in.unsteady[sequence.first + l * sequence.step];
+    for (Index l = 0; l < sequence.length; ++l)
+      out.unsteady[sequence.first + l * sequence.step] = inherited || bound.anywhere()[l];
   }
   return out;
 }
@@ -592,10 +613,12 @@ AxialBound axial_bound(const AxialProblem& problem, const Arithmetic& arithmetic
   if (problem.passes != AxialPasses::col) {
     tokens = bound_pass(tokens, problem.row, Sequences(problem, true), problem, model);
     bound.row = in_c_order(tokens.error);
+    bound.row_unsteady = tokens.unsteady;
   }
   if (problem.passes != AxialPasses::row)
     tokens = bound_pass(tokens, problem.col, Sequences(problem, false), problem, model);
   bound.y = in_c_order(tokens.error);
+  bound.y_unsteady = tokens.unsteady;
   return bound;
 }
 

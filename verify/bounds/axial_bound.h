@@ -12,6 +12,9 @@ namespace gaugeblock {
 struct AxialBound {
   std::vector<double> row;  ///< [B,H,W,D] after the row pass; empty when that does not run
   std::vector<double> y;    ///< [B,H,W,D]
+  /// [B,H,W]: whether rounding may, by the bound, move a softmax that the token depends on to any of its
+  /// values. Its error then is no sum of many small ones, and a few runs say little about it.
+  std::vector<bool> row_unsteady, y_unsteady;
 };
 
 /// Throws std::logic_error for an arithmetic whose form is not known.

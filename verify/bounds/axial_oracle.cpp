@@ -160,6 +160,7 @@ class AxialOracle final : public Oracle {
         limit[e] += std::abs(truth[e]) * 0x1p-53;
         if (!(std::abs(truth[e]) <= largest_float)) limit[e] = infinity;
       }
+      unsteady_[{output, arithmetic}] = output == "y" ? bound.y_unsteady : bound.row_unsteady;
     }
   }
 
@@ -199,8 +200,15 @@ class AxialOracle final : public Oracle {
       std::vector<std::vector<double>> errors;
       for (Values& run : plain) errors.push_back(std::move(run.at(output)));
       const std::vector<MonteCarlo>& actual = output == "y" ? buffers.y : buffers.row;
-      likely_[{output, arithmetic}] =
+      std::vector<double>& limit = likely_[{output, arithmetic}] =
           likely_limit(truth, mean_square_deviation(actual, truth), errors, pooling(output, arithmetic));
+      // Whether a softmax takes one value or another, a few runs may all miss: there the proved bound is all
+      // that can be said.
+      const std::vector<double>& proved_limit = proved(output, arithmetic);
+      const std::vector<bool>& unsteady = unsteady_.at({output, arithmetic});
+      const std::size_t D = limit.size() / unsteady.size();
+      for (std::size_t e = 0; e < limit.size(); ++e)
+        if (unsteady[e / D]) limit[e] = std::max(limit[e], proved_limit[e]);
     }
   }
 
@@ -236,6 +244,7 @@ class AxialOracle final : public Oracle {
   std::string case_text_;
   Values expected_;
   std::map<Key, std::vector<double>> proved_;
+  std::map<Key, std::vector<bool>> unsteady_;  // by token
   std::map<Key, std::vector<double>> likely_;
 };
 
