@@ -147,16 +147,7 @@ int run(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "usage: kernel_costs --write FILE | --check FILE | --launch-on-gpu\n");
     return 2;
   }
-  const std::string& path = arguments[1];
-  const Json costs = measure();
-  if (arguments[0] == "--write") {
-    write_text(path, table_text(costs));
-    return 0;
-  }
-  const int differences = print_differences(stored_entries(path, "costs"), costs, name_of);
-  fmt::print("{} kernels and cases, {} differences{}\n", costs.size(), differences,
-             differences == 0 ? "" : "; if they are meant: kernel_costs --write " + path);
-  return differences == 0 && !costs.empty() ? 0 : 1;
+  return write_or_check({"kernel_costs", "costs", measure, table_text, name_of}, arguments[0], arguments[1]);
 }
 
 }  // namespace

@@ -21,19 +21,17 @@ int run(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "usage: declined_problems --write FILE | --check FILE\n");
     return 2;
   }
-  const std::string& path = arguments[1];
-  std::vector<const Variant*> variants;
-  for (const Variant& variant : all_variants())
-    if (variant.backend != "cuda") variants.push_back(&variant);
-  const nlohmann::ordered_json found = declined_problems(variants);
-  if (arguments[0] == "--write") {
-    write_text(path, fmt::format("{{\n\"format\": \"1\",\n\"variants\": {}\n}}\n", entries_text(found)));
-    return 0;
-  }
-  const int differences = print_differences(stored_entries(path, "variants"), found, name_of_declined);
-  fmt::print("{} entries, {} differences{}\n", found.size(), differences,
-             differences == 0 ? "" : "; if they are meant: declined_problems --write " + path);
-  return differences == 0 && !found.empty() ? 0 : 1;
+  const auto found = [] {
+    std::vector<const Variant*> variants;
+    for (const Variant& variant : all_variants())
+      if (variant.backend != "cuda") variants.push_back(&variant);
+    return declined_problems(variants);
+  };
+  const auto file_text = [](const nlohmann::ordered_json& entries) {
+    return fmt::format("{{\n\"format\": \"1\",\n\"variants\": {}\n}}\n", entries_text(entries));
+  };
+  return write_or_check({"declined_problems", "variants", found, file_text, name_of_declined}, arguments[0],
+                        arguments[1]);
 }
 
 }  // namespace

@@ -56,11 +56,19 @@ Json stored_entries(const std::string& path, const std::string& key) {
   return Json::parse(file).at(key);
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) throw std::runtime_error("cannot write " + path);
+int write_or_check(const StoredTable& table, const std::string& mode, const std::string& path) {
+  const Json found = table.found();
+  if (mode == "--write") {
+    std::ofstream file(path, std::ios::binary);
+    file << table.file_text(found);
+    file.close();
+    if (!file) throw std::runtime_error("cannot write " + path);
+    return 0;
+  }
+  const int differences = print_differences(stored_entries(path, table.key), found, table.name_of);
+  fmt::print("{} entries, {} differences{}\n", found.size(), differences,
+             differences == 0 ? "" : fmt::format("; if they are meant: {} --write {}", table.program, path));
+  return differences == 0 && !found.empty() ? 0 : 1;
 }
 
 }  // namespace gaugeblock

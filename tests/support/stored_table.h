@@ -19,7 +19,17 @@ std::string entries_text(const nlohmann::ordered_json& list);
 /// The array under `key` of the file. Throws std::runtime_error when the file cannot be read.
 nlohmann::ordered_json stored_entries(const std::string& path, const std::string& key);
 
-/// Throws std::runtime_error when the file cannot be written.
-void write_text(const std::string& path, const std::string& text);
+/// A table, and the program that makes it.
+struct StoredTable {
+  std::string program;
+  std::string key;  ///< of the entries in the file
+  std::function<nlohmann::ordered_json()> found;
+  std::function<std::string(const nlohmann::ordered_json&)> file_text;
+  std::function<std::string(const nlohmann::ordered_json&)> name_of;
+};
+
+/// `mode` "--write": writes the table to the file. "--check": compares and prints. The program's exit code: 0; 1
+/// when anything differs or nothing was found. Throws std::runtime_error when the file cannot be read or written.
+int write_or_check(const StoredTable& table, const std::string& mode, const std::string& path);
 
 }  // namespace gaugeblock

@@ -222,9 +222,10 @@ double count_rescalings(const Vector& z, const Vector& z_error, const Model& mod
   return count;
 }
 
-/// min(Σ_j change_lj |v_j - o_l|, max_j |v_j - o_l|) for every query l and every column. Sets `anywhere`[l] where
-/// the second is the smaller one: rounding may then move the mean to any of the values.
-Matrix deviation(const Matrix& change, const Matrix& v, const Matrix& o, std::vector<bool>& anywhere) {
+/// min(Σ_j change_lj |v_j - o_l|, max_j |v_j - o_l|) for every query l and every column. Sets (*anywhere)[l],
+/// if wanted, where the second is the smaller one: rounding may then move the mean to any of the values.
+Matrix deviation(const Matrix& change, const Matrix& v, const Matrix& o,
+                 std::vector<bool>* anywhere = nullptr) {
   Matrix result(o.rows(), v.cols());
   Vector sum(v.cols());
   Vector largest(v.cols());
@@ -239,7 +240,7 @@ Matrix deviation(const Matrix& change, const Matrix& v, const Matrix& o, std::ve
     }
     for (Index c = 0; c < v.cols(); ++c) {
       result(l, c) = sum(c) <= largest(c) ? sum(c) : largest(c);
-      if (!(sum(c) <= largest(c))) anywhere[l] = true;
+      if (anywhere != nullptr && !(sum(c) <= largest(c))) (*anywhere)[l] = true;
     }
   }
   return result;
@@ -302,7 +303,7 @@ AttentionBound attention_error(const Attention& exact, const Matrix& z, const Ma
   const Matrix numerator_size = result.largest_weight * V_size;
   result.inherited = result.largest_weight * V_error;
   result.anywhere.assign(static_cast<std::size_t>(V.rows()), false);
-  result.softmax_change = deviation(result.change, V, exact.o, result.anywhere);
+  result.softmax_change = deviation(result.change, V, exact.o, &result.anywhere);
   result.quotient_error.resize(V.rows(), V.cols());
   for (Index l = 0; l < V.rows(); ++l) {
     const double numerator = gamma(model.numerator(L, rescalings(l)));
@@ -545,8 +546,7 @@ class SequenceBound {
     }
     const Matrix W_out = maps_.weights.out(Eigen::all, channels);
     projection_error_ += bound.quotient_error * out_size.transpose();
-    std::vector<bool> same = anywhere_;  // a map of the values changes nothing about which of them it may be
-    projection_error_ += deviation(bound.change, V * W_out.transpose(), o * W_out.transpose(), same);
+    projection_error_ += deviation(bound.change, V * W_out.transpose(), o * W_out.transpose());
     if (exact_) {
       projection_error_ += bound.largest_weight * (V_error * out_size.transpose());
     } else {
