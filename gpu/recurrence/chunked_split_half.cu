@@ -11,7 +11,8 @@
 // inside a chunk: no logarithm, no division, any gate.
 //
 // Where that does not hold a problem (four neighbours of a row below 2^-17 of its largest, which would lose
-// digits; an infinity or NaN; products near the end of float32's range) a step is called bad. `repair_kernel`
+// digits; an infinity or NaN; products near the end of float32's range; a carried state 2^60 beyond the
+// chunk's own weights) a step is called bad. `repair_kernel`
 // follows: it does nothing for a (b,h) without one, and otherwise computes it step by step in float32 and
 // replaces the outputs from the first bad step on. So y_t depends on steps up to t only, bit for bit.
 //
@@ -24,11 +25,11 @@
 //
 // What bounds it: instructions of warpgroups 2 and 3. K = V = 128 needs 84 products of 64×64×16 a chunk and
 // block, 32 cycles each of the tensor core and of shared memory, where both operands come from: 2700 cycles.
-// A chunk takes 11 000 (B=4, T=4096, H=16 on an H200), because loading, scaling and splitting 24 576 numbers
-// takes 1100 instructions a thread, issued every sixth cycle: they wait for each other's results (Nsight
-// Compute: stall "wait"), not for memory. The outputs' chain of one chunk, 7000 cycles, comes next. A further
-// gain needs fewer instructions there (Q as register fragments of warpgroup 0, the decay on K instead of a
-// second V tile), and then two warpgroups of outputs.
+// A chunk takes 10 000 (B=4, T=4096, H=16 on an H200: 368 µs). What helped: two rows scaled at once without
+// selects, W made from registers, the tables of the next chunk and its scores begun ahead (417 µs before).
+// What did not: one arrival a warp instead of a thread (371 µs). A further gain needs fewer instructions
+// there (Q as register fragments of warpgroup 0, the decay on K instead of a second V tile), more warps that
+// load, and then two warpgroups of outputs.
 #include <cfloat>
 #include <climits>
 #include <cstdint>
@@ -132,112 +133,129 @@ struct Block {
 
 // ---- loading ----
 
-/// The rows of one tensor that a thread of the loading warpgroups brings: of each 32 rows one, of which it
-/// has a quarter or an eighth. Eight threads have a row; rows four apart meet no bank twice.
+/// The rows of one tensor that a thread of the loading warpgroups brings: two of a chunk, 32 apart, of which
+/// it has a quarter or an eighth. Eight threads have a row; rows four apart meet no bank twice.
+template <int Quads>
 struct Rows {
-  const float* data;  // this thread's first column of the row to come
+  const float* data;  // this thread's first column of its first row of the chunk to come
+  float4 values[2][Quads];
 
   /// Columns 0 … 3, 32 … 35, … from there; zeros for what does not exist. `width`: columns from there on that
-  /// exist; `left`: rows from this one on, 1 apart. `ahead_bytes` > 0: has this row of the chunk after
+  /// exist; `left`: rows from the first on, 1 apart. `ahead_bytes` > 0: has these rows of the chunk after
   /// brought to the L2 cache, `column` columns before.
-  template <bool Vector, int Quads, int Room>
-  __device__ __forceinline__ void load(float4 (&to)[Room], const View4<const float>& view, int width,
-                                       int left, int column, int ahead_bytes) {
-    const int exist = left > 0 ? width : 0;
+  template <bool Vector>
+  __device__ __forceinline__ void load(const View4<const float>& view, int width, int left, int column,
+                                       int ahead_bytes) {
     GAUGEBLOCK_UNROLL
-    for (int x = 0; x < Quads; ++x) to[x] = make_float4(0, 0, 0, 0);
-    if constexpr (Vector) {
-      // No branch: the loads go on while earlier rows are worked on, so no instruction may wait for them
-      // here.
+    for (int i = 0; i < 2; ++i) {
+      const int exist = left > 32 * i ? width : 0;
+      const float* const row = data + 32 * i * view.stride[1];
       GAUGEBLOCK_UNROLL
-      for (int x = 0; x < Quads; ++x)
-        asm volatile(
-            "{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n"
-            "@p ld.global.nc.L1::no_allocate.v4.f32 {%0,%1,%2,%3}, [%4];\n}"
-            : "+f"(to[x].x), "+f"(to[x].y), "+f"(to[x].z), "+f"(to[x].w)
-            : "l"(data + 32 * x), "r"(static_cast<int>(32 * x < exist)));
-      if (ahead_bytes > 0 && left > chunk) prefetch(data + chunk * view.stride[1] - column, ahead_bytes);
-    } else {
-      const Index apart = view.stride[3];
-      GAUGEBLOCK_UNROLL
-      for (int x = 0; x < Quads; ++x) {
-        const float* from = data + 32 * x * apart;
-        if (32 * x < exist) to[x].x = __ldg(from);
-        if (32 * x + 1 < exist) to[x].y = __ldg(from + apart);
-        if (32 * x + 2 < exist) to[x].z = __ldg(from + 2 * apart);
-        if (32 * x + 3 < exist) to[x].w = __ldg(from + 3 * apart);
+      for (int x = 0; x < Quads; ++x) values[i][x] = make_float4(0, 0, 0, 0);
+      if constexpr (Vector) {
+        // No branch: the loads go on while other rows are worked on, so no instruction may wait for them
+        // here.
+        GAUGEBLOCK_UNROLL
+        for (int x = 0; x < Quads; ++x)
+          asm volatile(
+              "{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n"
+              "@p ld.global.nc.L1::no_allocate.v4.f32 {%0,%1,%2,%3}, [%4];\n}"
+              : "+f"(values[i][x].x), "+f"(values[i][x].y), "+f"(values[i][x].z), "+f"(values[i][x].w)
+              : "l"(row + 32 * x), "r"(static_cast<int>(32 * x < exist)));
+        if (ahead_bytes > 0 && left > chunk + 32 * i)
+          prefetch(row + chunk * view.stride[1] - column, ahead_bytes);
+      } else {
+        const Index apart = view.stride[3];
+        GAUGEBLOCK_UNROLL
+        for (int x = 0; x < Quads; ++x) {
+          const float* from = row + 32 * x * apart;
+          if (32 * x < exist) values[i][x].x = __ldg(from);
+          if (32 * x + 1 < exist) values[i][x].y = __ldg(from + apart);
+          if (32 * x + 2 < exist) values[i][x].z = __ldg(from + 2 * apart);
+          if (32 * x + 3 < exist) values[i][x].w = __ldg(from + 3 * apart);
+        }
       }
     }
-    data += 32 * view.stride[1];
+    data += chunk * view.stride[1];
+  }
+
+  /// Scales both rows to their exponents. The first step of the two that split float16 does not hold lowers
+  /// `bad_step`.
+  __device__ __forceinline__ void scale(int (&exponent)[2], int step, int& bad_step) {
+    float largest[2][Quads], all[2];
+    GAUGEBLOCK_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      GAUGEBLOCK_UNROLL
+      for (int x = 0; x < Quads; ++x) {
+        const float4& four = values[i][x];
+        largest[i][x] =
+            fabsf(larger_magnitude(larger_magnitude(four.x, four.y), larger_magnitude(four.z, four.w)));
+      }
+      all[i] = largest[i][0];
+      GAUGEBLOCK_UNROLL
+      for (int x = 1; x < Quads; ++x) all[i] = larger_magnitude(all[i], largest[i][x]);
+    }
+    GAUGEBLOCK_UNROLL
+    for (int offset = 1; offset < 8; offset *= 2) GAUGEBLOCK_UNROLL
+    for (int i = 0; i < 2; ++i)
+      all[i] = larger_magnitude(all[i], __shfl_xor_sync(0xffffffffU, all[i], offset));
+    bool is_finite[2];
+    GAUGEBLOCK_UNROLL
+    for (int i = 1; i >= 0; --i) {
+      exponent[i] = max(exponent_of(all[i]) - top_exponent, -126);
+      is_finite[i] = fabsf(all[i]) <= FLT_MAX;
+      // Of the four neighbours' largest: 0 < largest < least, both as integers.
+      const unsigned least = __float_as_uint(full_precision * power_of_two(exponent[i]));
+      bool is_bad = !is_finite[i];
+      GAUGEBLOCK_UNROLL
+      for (int x = 0; x < Quads; ++x) is_bad = is_bad || __float_as_uint(largest[i][x]) - 1U < least - 1U;
+      if (is_bad) bad_step = min(bad_step, step + 32 * i);
+      const float factor = power_of_two(-exponent[i]);
+      GAUGEBLOCK_UNROLL
+      for (int x = 0; x < Quads; ++x) {
+        values[i][x].x *= factor;
+        values[i][x].y *= factor;
+        values[i][x].z *= factor;
+        values[i][x].w *= factor;
+      }
+    }
+    if (__any_sync(0xffffffffU, !is_finite[0] || !is_finite[1])) {
+      GAUGEBLOCK_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        if (is_finite[i]) continue;
+        exponent[i] = 0;  // a bad step must not spoil others through 0 · NaN
+        GAUGEBLOCK_UNROLL
+        for (int x = 0; x < Quads; ++x) values[i][x] = make_float4(0, 0, 0, 0);
+      }
+    }
+  }
+
+  /// Splits both rows, each times its factor, into the tiles at `high` and `low` (of 64 columns each).
+  template <bool Scaled>
+  __device__ __forceinline__ void store(char* stage, int high, int low, int row, int column,
+                                        const float* factors) const {
+    GAUGEBLOCK_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const float factor = Scaled ? factors[row + 32 * i] : 1.0F;
+      GAUGEBLOCK_UNROLL
+      for (int x = 0; x < Quads; ++x) {
+        float4 four = values[i][x];
+        if (Scaled) four = make_float4(four.x * factor, four.y * factor, four.z * factor, four.w * factor);
+        const int offset = place_in_tiles(row + 32 * i, column + 32 * x);
+        uint2 upper, lower;
+        split(four.x, four.y, upper.x, lower.x);
+        split(four.z, four.w, upper.y, lower.y);
+        *reinterpret_cast<uint2*>(stage + high + offset) = upper;
+        *reinterpret_cast<uint2*>(stage + low + offset) = lower;
+      }
+    }
+  }
+
+  /// Byte of an element of a row of tiles of 64 columns each.
+  static __device__ __forceinline__ int place_in_tiles(int row, int column) {
+    return column / 64 * tile_bytes + row * 128 + ((column % 64 / 8) ^ (row % 8)) * 16 + column % 8 * 2;
   }
 };
-
-/// Scales the row that this thread has a part of; returns its exponent. `is_bad`: split float16 does not hold
-/// it. No branches, so that rows overlap.
-template <int Quads, int Room>
-__device__ __forceinline__ int scale_row(float4 (&row)[Room], bool& is_bad) {
-  float largest[Quads];
-  GAUGEBLOCK_UNROLL
-  for (int x = 0; x < Quads; ++x)
-    largest[x] = larger_magnitude(larger_magnitude(row[x].x, row[x].y), larger_magnitude(row[x].z, row[x].w));
-  float all = largest[0];
-  GAUGEBLOCK_UNROLL
-  for (int x = 1; x < Quads; ++x) all = larger_magnitude(all, largest[x]);
-  GAUGEBLOCK_UNROLL
-  for (int offset = 1; offset < 8; offset *= 2)
-    all = larger_magnitude(all, __shfl_xor_sync(0xffffffffU, all, offset));
-  const int exponent = max(exponent_of(all) - top_exponent, -126);
-  const float factor = power_of_two(-exponent);
-  const bool is_finite = fabsf(all) <= FLT_MAX;
-  is_bad = !is_finite;
-  GAUGEBLOCK_UNROLL
-  for (int x = 0; x < Quads; ++x) {
-    const float scaled_largest = fabsf(largest[x]) * factor;
-    is_bad = is_bad || (scaled_largest > 0 && scaled_largest < full_precision);
-    row[x].x = is_finite ? row[x].x * factor : 0.0F;  // a bad step must not spoil others through 0 · NaN
-    row[x].y = is_finite ? row[x].y * factor : 0.0F;
-    row[x].z = is_finite ? row[x].z * factor : 0.0F;
-    row[x].w = is_finite ? row[x].w * factor : 0.0F;
-  }
-  return is_finite ? exponent : 0;
-}
-
-/// Byte of an element of a row of tiles of 64 columns each.
-__device__ __forceinline__ int place_in_tiles(int row, int column) {
-  return column / 64 * tile_bytes + row * 128 + ((column % 64 / 8) ^ (row % 8)) * 16 + column % 8 * 2;
-}
-
-/// Splits a row into the tiles at `high` and `low` (of 64 columns each).
-template <int Quads, int Room>
-__device__ __forceinline__ void store_row(const float4 (&values)[Room], char* stage, int high, int low,
-                                          int row, int column) {
-  GAUGEBLOCK_UNROLL
-  for (int x = 0; x < Quads; ++x) {
-    const int offset = place_in_tiles(row, column + 32 * x);
-    uint2 upper, lower;
-    split(values[x].x, values[x].y, upper.x, lower.x);
-    split(values[x].z, values[x].w, upper.y, lower.y);
-    *reinterpret_cast<uint2*>(stage + high + offset) = upper;
-    *reinterpret_cast<uint2*>(stage + low + offset) = lower;
-  }
-}
-
-/// The row that this thread stored at `from_high` and `from_low`, times a factor, to `high` and `low`.
-__device__ __forceinline__ void store_scaled_row(char* stage, int from_high, int from_low, int high, int low,
-                                                 int row, int column, float factor) {
-  GAUGEBLOCK_UNROLL
-  for (int x = 0; x < 2; ++x) {
-    const int offset = place_in_tiles(row, column + 32 * x);
-    const uint2 of_high = *reinterpret_cast<const uint2*>(stage + from_high + offset);
-    const uint2 of_low = *reinterpret_cast<const uint2*>(stage + from_low + offset);
-    const float2 first = joined(of_high.x, of_low.x), second = joined(of_high.y, of_low.y);
-    uint2 upper, lower;
-    split(first.x * factor, first.y * factor, upper.x, lower.x);
-    split(second.x * factor, second.y * factor, upper.y, lower.y);
-    *reinterpret_cast<uint2*>(stage + high + offset) = upper;
-    *reinterpret_cast<uint2*>(stage + low + offset) = lower;
-  }
-}
 
 template <bool Vector, int NP, bool Outputs>
 __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceViews& views, int thread) {
@@ -246,67 +264,64 @@ __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceVie
   const int lane = thread % 32;
   const int row = lane / 8 * 4 + thread / 32 % 4 + thread / 128 * 16, column = lane % 8 * 4;
   const bool first_of_row = lane % 8 == 0;
-  const auto rows_of = [&](const View4<const float>& view, int first) {
-    return Rows{view.data + view.at(block.b, block.first_step + row, block.h, first + column)};
+  const auto from = [&](const View4<const float>& view, int first) {
+    return view.data + view.at(block.b, block.first_step + row, block.h, first + column);
   };
-  Rows q = rows_of(views.q, 0), k = rows_of(views.k, 0), v = rows_of(views.v, block.first_column);
+  // q and k take turns in the same registers.
+  Rows<quads> qk;
+  Rows<2> v;
+  const float *next_q = from(views.q, 0), *next_k = from(views.k, 0);
+  v.data = from(views.v, block.first_column);
   const int width_k = static_cast<int>(views.K) - column;
   const int width_v = static_cast<int>(views.V) - block.first_column - column;
   const int ahead_k = first_of_row ? 4 * static_cast<int>(views.K) : 0;
   const int ahead_v = first_of_row ? 4 * min(width_v, columns) : 0;  // column is 0 there
   int left = static_cast<int>(views.T) - block.first_step - row;     // rows of this chunk on
-  // The pieces of a chunk, one row of each 32: two of k, of v, of q. Some are under way at any time.
-  constexpr int pieces = Outputs ? 6 : 4, under_way = Outputs ? 3 : 2;
-  static_assert(pieces % under_way == 0, "a piece has the same place in every chunk");
-  float4 ring[under_way][quads];
-  const auto load = [&](float4(&to)[quads], int piece, int rows_left) {
-    const int row_left = rows_left - 32 * (piece % 2);
-    if (piece < 2)
-      k.template load<Vector, quads>(to, views.k, width_k, row_left, column, ahead_k);
-    else if (piece < 4)
-      v.template load<Vector, 2>(to, views.v, width_v, row_left, column, ahead_v);
-    else
-      q.template load<Vector, quads>(to, views.q, width_k, row_left, column, ahead_k);
+  const auto load_from = [&](const float*& next, const View4<const float>& view, int rows_left) {
+    qk.data = next;
+    qk.template load<Vector>(view, width_k, rows_left, column, ahead_k);
+    next = qk.data;
   };
-  GAUGEBLOCK_UNROLL
-  for (int piece = 0; piece < under_way; ++piece) load(ring[piece], piece, left);
-  // Where v lies: without outputs it is needed for W only, and lies there.
-  constexpr int v_high = Outputs ? At::v_high : At::w_high, v_low = Outputs ? At::v_low : At::w_low;
+  load_from(next_k, views.k, left);
+  v.template load<Vector>(views.v, width_v, left, column, ahead_v);
   int bad_step = no_bad_step;
 
   for (int c = 0; c < block.chunks; ++c) {
     char* const stage = block.memory + (c & 1) * At::stage;
     const int step = block.first_step + c * chunk + row;
+    const auto note = [&](const int(&exponent)[2], int which) {
+      if (!first_of_row) return;
+      block.exponents(c, which)[row] = static_cast<signed char>(exponent[0]);
+      block.exponents(c, which)[row + 32] = static_cast<signed char>(exponent[1]);
+    };
+    int exponent[2];
+    qk.scale(exponent, step, bad_step);
     block.wait_empty(qk_empty, c);
-    GAUGEBLOCK_UNROLL
-    for (int piece = 0; piece < pieces; ++piece) {
-      const int i = piece % 2, which = piece / 2;  // k, v, q
-      float4(&values)[quads] = ring[piece % under_way];
-      if (piece == 2) block.wait_empty(v_empty, c);
-      bool is_bad;
-      const int exponent = which == 1 ? scale_row<2>(values, is_bad) : scale_row<quads>(values, is_bad);
-      if (is_bad) bad_step = min(bad_step, step + 32 * i);
-      if (first_of_row) block.exponents(c, which)[row + 32 * i] = static_cast<signed char>(exponent);
-      if (which == 0) store_row<quads>(values, stage, At::k_high, At::k_low, row + 32 * i, column);
-      if (which == 1) store_row<2>(values, stage, v_high, v_low, row + 32 * i, column);
-      if (which == 2) store_row<quads>(values, stage, At::q_high, At::q_low, row + 32 * i, column);
-      const int next = piece + under_way;
-      if (next < pieces)
-        load(values, next, left);
-      else if (c + 1 < block.chunks)
-        load(values, next - pieces, left - chunk);
-      if (piece == 3) block.arrive(exponents_ready, c);
+    note(exponent, 0);
+    qk.template store<false>(stage, At::k_high, At::k_low, row, column, nullptr);
+    if (Outputs)
+      load_from(next_q, views.q, left);
+    else if (c + 1 < block.chunks)
+      load_from(next_k, views.k, left - chunk);
+    v.scale(exponent, step, bad_step);
+    block.wait_empty(v_empty, c);
+    note(exponent, 1);
+    block.arrive(exponents_ready, c);
+    if (Outputs) {
+      v.template store<false>(stage, At::v_high, At::v_low, row, column, nullptr);
+      qk.scale(exponent, step, bad_step);
+      note(exponent, 2);
+      qk.template store<false>(stage, At::q_high, At::q_low, row, column, nullptr);
+      if (c + 1 < block.chunks) load_from(next_k, views.k, left - chunk);
     }
     fence_async_proxy();
     block.arrive(qk_full, c);
     block.wait(tables_ready, c);
-    GAUGEBLOCK_UNROLL
-    for (int i = 0; i < 2; ++i)
-      store_scaled_row(stage, v_high, v_low, At::w_high, At::w_low, row + 32 * i, column,
-                       block.write_scale()[row + 32 * i]);
+    v.template store<true>(stage, At::w_high, At::w_low, row, column, block.write_scale());
     fence_async_proxy();
     block.arrive(v_full, c);
     left -= chunk;
+    if (c + 1 < block.chunks) v.template load<Vector>(views.v, width_v, left, column, ahead_v);
   }
   if (bad_step != no_bad_step) block.call_bad(bad_step);
 }
@@ -510,22 +525,18 @@ __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceVi
             writes, advanced(stage, (part == 0 ? At::k_low : At::k_high) + p * tile_bytes + x * 2048),
             advanced(stage, (part == 1 ? At::w_low : At::w_high) + x * 2048), 1);
       wgmma_commit();
+      // Meanwhile the next chunk's tables, for which the loading warpgroups wait.
+      if (p == 0 && warp == 0 && c + 1 < block.chunks) {
+        make_tables(block, c + 1, next, lane);
+        next = load_multipliers(block, views, c + 2, lane);
+      }
       matrix_wait<0>(writes);
       GAUGEBLOCK_UNROLL
       for (int i = 0; i < 32; ++i) state[p][i] = fmaf(writes[i], unit, state[p][i] * decay);
     }
     block.arrive(qk_empty, c);
     block.arrive(v_empty, c);
-    if (c + 1 < block.chunks) {
-      if (Outputs)
-        copy_state(block, state, c + 1, warp, lane);
-      else
-        asm volatile("bar.sync 1, 128;" ::: "memory");  // all have read this chunk's decay
-      if (warp == 0) {
-        make_tables(block, c + 1, next, lane);
-        next = load_multipliers(block, views, c + 2, lane);
-      }
-    }
+    if (Outputs && c + 1 < block.chunks) copy_state(block, state, c + 1, warp, lane);
   }
   if (!Outputs) {
     float* to = segment_states + (slot + segment) * slot_floats + thread;
@@ -546,22 +557,30 @@ __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceVi
 
 // ---- outputs ----
 
+/// What a chunk's weights leave for its outputs, of the thread's two rows.
+struct RowFactors {
+  float decay[2];     // Π gate from the start of the chunk
+  float largest[2];   // weight of the row
+  int exponent_p[2];  // weights are P · 2^exponent
+  int exponent_q[2];
+};
+
 template <int NP>
 __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceViews& views, bool vector_y,
                                 int thread) {
   using At = Place<NP, true>;
   const int warp = thread / 32, lane = thread % 32, r = lane / 4, pair = lane % 4;
   const int rows[2] = {warp * 16 + r, warp * 16 + r + 8};
-  float carried[32], score[32];
+  float carried[32], score[32], weight[32];
+  std::uint32_t high[16], low[16];
+  RowFactors of{};
   GAUGEBLOCK_UNROLL
   for (int i = 0; i < 32; ++i) carried[i] = score[i] = 0;
 
-  for (int c = 0; c < block.chunks; ++c) {
-    const int parity = c & 1;
-    const std::uint64_t stage = descriptor(opaque(block.base + parity * At::stage));
-    const std::uint64_t state = descriptor(opaque(block.base));
-    const Tables& tables = block.tables(parity);
-    block.wait(qk_full, c);
+  const auto begin_scores = [&](int c) {
+    const std::uint64_t stage = descriptor(opaque(block.base + (c & 1) * At::stage));
+    // Past the end a product that nobody uses: no branch may stand around matrix instructions.
+    if (c < block.chunks) block.wait(qk_full, c);
     matrix_begin(score);
     GAUGEBLOCK_UNROLL
     for (int part = 0; part < 3; ++part) GAUGEBLOCK_UNROLL
@@ -571,7 +590,82 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
           advanced(stage, (part == 1 ? At::k_low : At::k_high) + x / 4 * tile_bytes + x % 4 * 32),
           (part | x) != 0);
     wgmma_commit();
+  };
+
+  // weight_ts = beta_s Π gate_{s+1} … gate_t, 0 for s > t; while the scores come.
+  const auto make_weights = [&](int c) {
+    const Tables& tables = block.tables(c);
+    if (c < block.chunks) block.wait(tables_ready, c);
+    // The decays inside the warp's own block of 16 steps.
+    float own[2][4];
+    float decay[2] = {0, 0};
+    GAUGEBLOCK_UNROLL
+    for (int s = 15; s >= 0; --s) {
+      const float gate = s < 15 ? tables.gate[warp * 16 + s + 1] : 0.0F;
+      decay[0] = s > r ? 0.0F : (s == r ? 1.0F : decay[0] * gate);
+      decay[1] = s > r + 8 ? 0.0F : (s == r + 8 ? 1.0F : decay[1] * gate);
+      if (s % 8 / 2 == pair) {
+        own[0][s / 8 * 2 + s % 2] = decay[0];
+        own[1][s / 8 * 2 + s % 2] = decay[1];
+      }
+    }
+    const float from_start[2] = {tables.prefix[rows[0]], tables.prefix[rows[1]]};
+    const float between[3] = {tables.between[warp][0], tables.between[warp][1], tables.between[warp][2]};
+    GAUGEBLOCK_UNROLL
+    for (int x = 0; x < 2; ++x) of.decay[x] = from_start[x] * tables.before[warp];
+    GAUGEBLOCK_UNROLL
+    for (int j = 0; j < 8; ++j) {
+      const int from = j / 2;  // the block of steps s
+      const bool earlier = from < warp, is_own = from == warp;
+      const float2 far = *reinterpret_cast<const float2*>(&tables.suffix_beta[j * 8 + pair * 2]);
+      const float2 near = *reinterpret_cast<const float2*>(&tables.beta[j * 8 + pair * 2]);
+      GAUGEBLOCK_UNROLL
+      for (int x = 0; x < 2; ++x) {
+        const float decay_of = from < 3 ? from_start[x] * between[from < 3 ? from : 0] : 0.0F;
+        // A select, since an overflown product times 0 would be NaN. `own` is 0 for s > t.
+        weight[4 * j + 2 * x] = earlier ? decay_of * far.x : (is_own ? own[x][j % 2 * 2] * near.x : 0.0F);
+        weight[4 * j + 2 * x + 1] =
+            earlier ? decay_of * far.y : (is_own ? own[x][j % 2 * 2 + 1] * near.y : 0.0F);
+      }
+    }
+    GAUGEBLOCK_UNROLL
+    for (int i = 0; i < 32; ++i) asm volatile("" ::"f"(weight[i]));
+  };
+
+  // P = scores · weights, each row scaled and split.
+  const auto split_weights = [&](int c) {
+    float largest[2] = {0, 0};
+    GAUGEBLOCK_UNROLL
+    for (int i = 0; i < 32; ++i) {
+      score[i] *= weight[i];
+      largest[i % 4 / 2] = larger_magnitude(largest[i % 4 / 2], score[i]);
+    }
+    float factor[2];
+    GAUGEBLOCK_UNROLL
+    for (int x = 0; x < 2; ++x) {
+      largest[x] = larger_magnitude(largest[x], __shfl_xor_sync(0xffffffffU, largest[x], 1));
+      largest[x] = larger_magnitude(largest[x], __shfl_xor_sync(0xffffffffU, largest[x], 2));
+      of.largest[x] = fabsf(largest[x]);
+      of.exponent_p[x] = clamped(exponent_of(largest[x]) - top_exponent);
+      of.exponent_q[x] = block.exponents(c, 2)[rows[x]];
+      factor[x] = power_of_two(-of.exponent_p[x]);
+    }
+    GAUGEBLOCK_UNROLL
+    for (int j = 0; j < 8; ++j) GAUGEBLOCK_UNROLL
+    for (int x = 0; x < 2; ++x)
+      split(score[4 * j + 2 * x] * factor[x], score[4 * j + 2 * x + 1] * factor[x], high[2 * j + x],
+            low[2 * j + x]);
+  };
+
+  begin_scores(0);
+  make_weights(0);
+  matrix_wait<0>(score);
+  split_weights(0);
+  for (int c = 0; c < block.chunks; ++c) {
+    const RowFactors now = of;
     block.wait(state_ready, c);
+    const std::uint64_t stage = descriptor(opaque(block.base + (c & 1) * At::stage));
+    const std::uint64_t state = descriptor(opaque(block.base));
     matrix_begin(carried);
     GAUGEBLOCK_UNROLL
     for (int part = 0; part < 3; ++part) GAUGEBLOCK_UNROLL
@@ -580,80 +674,22 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
           carried, advanced(stage, (part == 0 ? At::q_low : At::q_high) + x / 4 * tile_bytes + x % 4 * 32),
           advanced(state, (part == 1 ? At::s_low : At::s_high) + x * 2048), (part | x) != 0);
     wgmma_commit();
+    begin_scores(c + 1);
+    const int state_exponent = block.state_exponent()[c & 1];
+    make_weights(c + 1);
 
-    // Meanwhile the decays inside the warp's own block of 16 steps: Π gate_{s+1} … gate_t, 0 for s > t.
-    block.wait(tables_ready, c);
-    float own[2][4];
-    {
-      float decay[2] = {0, 0};
-      GAUGEBLOCK_UNROLL
-      for (int s = 15; s >= 0; --s) {
-        const float gate = s < 15 ? tables.gate[warp * 16 + s + 1] : 0.0F;
-        decay[0] = s > r ? 0.0F : (s == r ? 1.0F : decay[0] * gate);
-        decay[1] = s > r + 8 ? 0.0F : (s == r + 8 ? 1.0F : decay[1] * gate);
-        if (s % 8 / 2 == pair) {
-          own[0][s / 8 * 2 + s % 2] = decay[0];
-          own[1][s / 8 * 2 + s % 2] = decay[1];
-        }
-      }
-    }
-    const int state_exponent = block.state_exponent()[parity];
-    const float from_start[2] = {tables.prefix[rows[0]], tables.prefix[rows[1]]};
-    const float before = tables.before[warp];
-    const int exponent_q[2] = {block.exponents(parity, 2)[rows[0]], block.exponents(parity, 2)[rows[1]]};
-    const float between[3] = {tables.between[warp][0], tables.between[warp][1], tables.between[warp][2]};
-
-    // Weights are made before the scores are there: no branch may stand between two waits for the matrices.
-    float weight[32];
-    GAUGEBLOCK_UNROLL
-    for (int j = 0; j < 8; ++j) {
-      const int of = j / 2;  // the block of steps s
-      const bool earlier = of < warp;
-      const float2 far = *reinterpret_cast<const float2*>(&tables.suffix_beta[j * 8 + pair * 2]);
-      const float2 near = *reinterpret_cast<const float2*>(&tables.beta[j * 8 + pair * 2]);
-      GAUGEBLOCK_UNROLL
-      for (int x = 0; x < 2; ++x) {
-        const float decay = of < 3 ? from_start[x] * between[of < 3 ? of : 0] : 0.0F;
-        const bool is_own = of == warp;
-        // A select, since an overflown product times 0 would be NaN. `own` is 0 for s > t.
-        weight[4 * j + 2 * x] = earlier ? decay * far.x : (is_own ? own[x][j % 2 * 2] * near.x : 0.0F);
-        weight[4 * j + 2 * x + 1] =
-            earlier ? decay * far.y : (is_own ? own[x][j % 2 * 2 + 1] * near.y : 0.0F);
-      }
-    }
-    GAUGEBLOCK_UNROLL
-    for (int i = 0; i < 32; ++i) asm volatile("" ::"f"(weight[i]));
-
-    matrix_wait<1>(score);
-    float largest[2] = {0, 0};
-    GAUGEBLOCK_UNROLL
-    for (int i = 0; i < 32; ++i) {
-      score[i] *= weight[i];
-      largest[i % 4 / 2] = larger_magnitude(largest[i % 4 / 2], score[i]);
-    }
-    int exponent_p[2];
-    float factor_p[2], factor_carried[2];
-    GAUGEBLOCK_UNROLL
-    for (int x = 0; x < 2; ++x) {
-      largest[x] = larger_magnitude(largest[x], __shfl_xor_sync(0xffffffffU, largest[x], 1));
-      largest[x] = larger_magnitude(largest[x], __shfl_xor_sync(0xffffffffU, largest[x], 2));
-      const float decay = from_start[x] * before;
-      // At most 2^61 is left to multiply the carried part with, which is then far below float32's end.
-      exponent_p[x] =
-          clamped(max(exponent_of(largest[x]) - top_exponent, exponent_of(decay) + state_exponent - 60));
-      factor_p[x] = power_of_two(-exponent_p[x]);
-      factor_carried[x] = scaled(decay, state_exponent - exponent_p[x]);
-    }
-    std::uint32_t high[16], low[16];
-    GAUGEBLOCK_UNROLL
-    for (int j = 0; j < 8; ++j) GAUGEBLOCK_UNROLL
-    for (int x = 0; x < 2; ++x)
-      split(score[4 * j + 2 * x] * factor_p[x], score[4 * j + 2 * x + 1] * factor_p[x], high[2 * j + x],
-            low[2 * j + x]);
-
-    matrix_wait<0>(carried);
+    matrix_wait<1>(carried);
     block.arrive(state_free, c);
     block.arrive(qk_empty, c);
+    int exponent_p[2];
+    float factor_carried[2];
+    GAUGEBLOCK_UNROLL
+    for (int x = 0; x < 2; ++x) {
+      // Without weights their exponent is free.
+      exponent_p[x] =
+          now.largest[x] == 0 ? clamped(exponent_of(now.decay[x]) + state_exponent - 60) : now.exponent_p[x];
+      factor_carried[x] = scaled(now.decay[x], state_exponent - exponent_p[x]);
+    }
     GAUGEBLOCK_UNROLL
     for (int i = 0; i < 32; ++i) carried[i] *= factor_carried[i % 4 / 2];
     block.wait(v_full, c);
@@ -665,14 +701,15 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
                                    advanced(stage, (part == 1 ? At::v_low : At::v_high) + x * 2048));
     wgmma_commit();
     matrix_wait<0>(carried);
+    matrix_wait<0>(score);
     block.arrive(v_empty, c);
 
     GAUGEBLOCK_UNROLL
     for (int x = 0; x < 2; ++x) {
       const int t = block.first_step + c * chunk + rows[x];
       if (t >= views.T) continue;
-      if (!(fabsf(largest[x]) < 0x1p120F && fabsf(factor_carried[x]) <= 0x1p62F)) block.call_bad(t);
-      const int exponent = exponent_q[x] + exponent_p[x];
+      if (!(now.largest[x] < 0x1p120F && fabsf(factor_carried[x]) <= 0x1p62F)) block.call_bad(t);
+      const int exponent = now.exponent_q[x] + exponent_p[x];
       const float factor = power_of_two(clamped(exponent)),
                   rest = power_of_two(clamped(exponent - clamped(exponent)));
       float* to = views.y.data + views.y.at(block.b, t, block.h, 0);
@@ -689,6 +726,7 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
         }
       }
     }
+    split_weights(c + 1);
   }
 }
 
