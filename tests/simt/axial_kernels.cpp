@@ -466,7 +466,8 @@ TEST_F(AxialKernels, TakeLongSequencesOrDeclineThem) {
   longer.passes = AxialPasses::both;
   for (const gpu::AxialKernel& kernel : kernels()) {
     const auto reason = kernel.declines(longer.arguments());
-    EXPECT_EQ(reason.has_value(), kernel.name != "tiled") << kernel.name;
+    const bool takes_any_length = kernel.name == "tiled" || kernel.name == "fused_pass_split_half";
+    EXPECT_EQ(reason.has_value(), !takes_any_length) << kernel.name;
     if (reason) {
       EXPECT_NE(reason->find("column pass: "), std::string::npos) << kernel.name << ": " << *reason;
     }
@@ -477,7 +478,7 @@ TEST_F(AxialKernels, TakeManyChannelsOrDeclineThem) {
   Problem wide({1, 1, 2, 1056, 4}, Layout::contiguous, AxialPasses::row, false, 1);
   for (const gpu::AxialKernel& kernel : kernels()) {
     if (const auto reason = kernel.declines(wide.arguments())) {
-      EXPECT_NE(reason->find("D = 1056"), std::string::npos) << kernel.name << ": " << *reason;
+      EXPECT_NE(reason->find("1056"), std::string::npos) << kernel.name << ": " << *reason;
     } else if (kernel.name == "tiled" || kernel.name == "online_softmax") {
       EXPECT_TRUE(run(kernel, wide, simt::Schedule::in_order));
     }
