@@ -12,9 +12,9 @@
 //
 // Where that does not hold a problem (four neighbours of a row below 2^-17 of its largest, which would lose
 // digits; an infinity or NaN; products near the end of float32's range; a carried state 2^60 beyond the
-// chunk's own weights) a step is called bad. `repair_kernel`
-// follows: it does nothing for a (b,h) without one, and otherwise computes it step by step in float32 and
-// replaces the outputs from the first bad step on. So y_t depends on steps up to t only, bit for bit.
+// chunk's own weights) a step is called bad. `repair_kernel` follows: it does nothing for a (b,h) without one,
+// and otherwise computes it step by step in float32 and replaces the outputs from the first bad step on. So
+// y_t depends on steps up to t only, bit for bit.
 //
 // A block: one (b,h), 64 columns of v, one segment. Warpgroups:
 //     0      outputs:  Y = A (Q S) + P V,  P = mask(Q Kᵀ)
@@ -137,19 +137,19 @@ struct Block {
 /// it has a quarter or an eighth. Eight threads have a row; rows four apart meet no bank twice.
 template <int Quads>
 struct Rows {
-  const float* data;  // this thread's first column of its first row of the chunk to come
   float4 values[2][Quads];
 
-  /// Columns 0 … 3, 32 … 35, … from there; zeros for what does not exist. `width`: columns from there on that
-  /// exist; `left`: rows from the first on, 1 apart. `ahead_bytes` > 0: has these rows of the chunk after
-  /// brought to the L2 cache, `column` columns before.
+  /// Columns 0 … 3, 32 … 35, … from `next` on, the thread's place in the first row, which goes on by a chunk;
+  /// zeros for what does not exist. `width`: columns from there on that exist; `left`: rows from the first on,
+  /// 1 apart. `ahead_bytes` > 0: has these rows of the chunk after brought to the L2 cache, `column` columns
+  /// before.
   template <bool Vector>
-  __device__ __forceinline__ void load(const View4<const float>& view, int width, int left, int column,
-                                       int ahead_bytes) {
+  __device__ __forceinline__ void load(const float*& next, const View4<const float>& view, int width,
+                                       int left, int column, int ahead_bytes) {
     GAUGEBLOCK_UNROLL
     for (int i = 0; i < 2; ++i) {
       const int exist = left > 32 * i ? width : 0;
-      const float* const row = data + 32 * i * view.stride[1];
+      const float* const row = next + 32 * i * view.stride[1];
       GAUGEBLOCK_UNROLL
       for (int x = 0; x < Quads; ++x) values[i][x] = make_float4(0, 0, 0, 0);
       if constexpr (Vector) {
@@ -176,7 +176,7 @@ struct Rows {
         }
       }
     }
-    data += chunk * view.stride[1];
+    next += chunk * view.stride[1];
   }
 
   /// Scales both rows to their exponents. The first step of the two that split float16 does not hold lowers
@@ -267,23 +267,20 @@ __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceVie
   const auto from = [&](const View4<const float>& view, int first) {
     return view.data + view.at(block.b, block.first_step + row, block.h, first + column);
   };
-  // q and k take turns in the same registers.
-  Rows<quads> qk;
+  Rows<quads> qk;  // q and k take turns in the same registers
   Rows<2> v;
   const float *next_q = from(views.q, 0), *next_k = from(views.k, 0);
-  v.data = from(views.v, block.first_column);
+  const float* next_v = from(views.v, block.first_column);
   const int width_k = static_cast<int>(views.K) - column;
   const int width_v = static_cast<int>(views.V) - block.first_column - column;
   const int ahead_k = first_of_row ? 4 * static_cast<int>(views.K) : 0;
   const int ahead_v = first_of_row ? 4 * min(width_v, columns) : 0;  // column is 0 there
   int left = static_cast<int>(views.T) - block.first_step - row;     // rows of this chunk on
-  const auto load_from = [&](const float*& next, const View4<const float>& view, int rows_left) {
-    qk.data = next;
-    qk.template load<Vector>(view, width_k, rows_left, column, ahead_k);
-    next = qk.data;
+  const auto load_qk = [&](const float*& next, const View4<const float>& view, int rows_left) {
+    qk.template load<Vector>(next, view, width_k, rows_left, column, ahead_k);
   };
-  load_from(next_k, views.k, left);
-  v.template load<Vector>(views.v, width_v, left, column, ahead_v);
+  load_qk(next_k, views.k, left);
+  v.template load<Vector>(next_v, views.v, width_v, left, column, ahead_v);
   int bad_step = no_bad_step;
 
   for (int c = 0; c < block.chunks; ++c) {
@@ -300,9 +297,9 @@ __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceVie
     note(exponent, 0);
     qk.template store<false>(stage, At::k_high, At::k_low, row, column, nullptr);
     if (Outputs)
-      load_from(next_q, views.q, left);
+      load_qk(next_q, views.q, left);
     else if (c + 1 < block.chunks)
-      load_from(next_k, views.k, left - chunk);
+      load_qk(next_k, views.k, left - chunk);
     v.scale(exponent, step, bad_step);
     block.wait_empty(v_empty, c);
     note(exponent, 1);
@@ -312,7 +309,7 @@ __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceVie
       qk.scale(exponent, step, bad_step);
       note(exponent, 2);
       qk.template store<false>(stage, At::q_high, At::q_low, row, column, nullptr);
-      if (c + 1 < block.chunks) load_from(next_k, views.k, left - chunk);
+      if (c + 1 < block.chunks) load_qk(next_k, views.k, left - chunk);
     }
     fence_async_proxy();
     block.arrive(qk_full, c);
@@ -321,7 +318,7 @@ __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceVie
     fence_async_proxy();
     block.arrive(v_full, c);
     left -= chunk;
-    if (c + 1 < block.chunks) v.template load<Vector>(views.v, width_v, left, column, ahead_v);
+    if (c + 1 < block.chunks) v.template load<Vector>(next_v, views.v, width_v, left, column, ahead_v);
   }
   if (bad_step != no_bad_step) block.call_bad(bad_step);
 }

@@ -76,12 +76,6 @@ __device__ __forceinline__ void matrix_multiply_registers(float (&d)[32], const 
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TransposeB));
 }
 
-__device__ __forceinline__ float2 joined(std::uint32_t high, std::uint32_t low) {
-  const float2 upper = __half22float2(reinterpret_cast<const __half2&>(high)),
-               lower = __half22float2(reinterpret_cast<const __half2&>(low));
-  return make_float2(upper.x + lower.x, upper.y + lower.y);
-}
-
 /// ± the larger of |a| and |b|; NaN when one is.
 __device__ __forceinline__ float larger_magnitude(float a, float b) {
   float result;

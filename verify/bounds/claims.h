@@ -88,7 +88,7 @@ inline RoundingCount any_form_state(Index t) {
 //
 // Products of matrices on tensor cores in split float16: see proofs_notes/notes/split_half.md. In units of u.
 
-/// A product of two entries, each within 2^-22 of high + low, one of them split a second time after a
+/// A product of two entries, each within 2^-22 of high + low, one of which may be split a second time after a
 /// scaling, without low·low: 4 · 2^-22, and 1 for what is smaller.
 inline constexpr double split_product_error = 17;
 /// What one instruction, which adds 16 products to an accumulator, may lose of the sum of magnitudes.
