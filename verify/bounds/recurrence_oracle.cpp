@@ -398,15 +398,16 @@ class RecurrenceOracle final : public Oracle {
       const std::vector<double>& truth = expected_.at(output);
       std::vector<double> limit =
           likely_limit(truth, mean_square_deviation(*actual, truth), errors, *pooling);
-      // Two things Monte Carlo arithmetic cannot show in this few lanes. A term far below the others is lost
+      // Three things Monte Carlo arithmetic cannot show in this few lanes. A term far below the others is lost
       // with certainty where terms cancel exactly, but at random only once in so many roundings as it is
-      // smaller than an ulp. And where products underflow, another order of them loses quite other digits,
+      // smaller than an ulp. And one rounding of a partial sum as large as the majorant is u times that, also
+      // where the plain forms' sums are all exact. Where products underflow, another order loses other digits,
       // and a subnormal state may stop decaying: there the proved term decides.
       const Majorants& majorants = output == "y" ? y_majorants_ : state_majorants_;
       const double eta = arithmetic.flush_to_zero ? claims::underflow_flushed : claims::underflow;
       for (std::size_t e = 0; e < limit.size(); ++e)
-        limit[e] = std::max(
-            {limit[e], claims::unit_roundoff / 4 * majorants.plain[e], eta * majorants.underflow[e]});
+        limit[e] =
+            std::max({limit[e], claims::unit_roundoff * majorants.plain[e], eta * majorants.underflow[e]});
       // Errors of equal gates line up in a tree of products as in the scan, and in no other form.
       if (arithmetic.tree_products) {
         const std::vector<double>& scan = likely(output, {.form = "scan"});
