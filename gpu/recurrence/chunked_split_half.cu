@@ -74,11 +74,8 @@ struct Tables {
   float gate[chunk];
   float beta[chunk];         // beta_s · 2^(exponents of the rows k_s and v_s)
   float suffix_beta[chunk];  // the same times Π gate from here to the end of the block
-  float before[4];           // Π gate of the blocks before
-  float between[4][3];       // [w][b]: Π gate of the blocks between block b and block w
-  float decay;               // Π gate of the chunk
-  float write_unit;          // 2^e of the scaled writes W
-  float unused[2];
+  float products[4];         // Π gate of each block
+  float largest[4];          // |write| of each block
 };
 
 /// Shared memory, in bytes. NP: K / 64. A stage holds a chunk's operands, each as high and low.
@@ -97,7 +94,8 @@ struct Place {
   static constexpr int state_exponent = state_largest + 2 * 4 * 4;
   static constexpr int bad_step = state_exponent + 2 * 4;
   static constexpr int barriers = bad_step + 8;
-  static constexpr int bytes = barriers + 16 * 8;
+  static constexpr int zeros = barriers + 16 * 8;  // as many as a block has steps
+  static constexpr int bytes = zeros + 16 * 4;
 };
 
 /// Barriers, two each: of stage 0 and 1, or of even and odd chunks.
@@ -108,7 +106,7 @@ struct Block {
   using At = Place<NP, Outputs>;
   char* memory;
   std::uint32_t base;
-  int bh, b, h, first_column, first_step, chunks;
+  int bh, b, h, first_column, segment, first_step, chunks;
 
   __device__ std::uint32_t barrier(Barrier which, int stage) const {
     return base + At::barriers + 8 * (2 * which + stage);
@@ -127,6 +125,7 @@ struct Block {
   __device__ float* write_scale() const { return reinterpret_cast<float*>(memory + At::write_scale); }
   __device__ float* state_largest() const { return reinterpret_cast<float*>(memory + At::state_largest); }
   __device__ int* state_exponent() const { return reinterpret_cast<int*>(memory + At::state_exponent); }
+  __device__ float* zeros() const { return reinterpret_cast<float*>(memory + At::zeros); }
   __device__ int* bad_step() const { return reinterpret_cast<int*>(memory + At::bad_step); }
   __device__ void call_bad(int step) const { atomicMin(bad_step(), step); }
 };
@@ -139,57 +138,63 @@ template <int Quads>
 struct Rows {
   float4 values[2][Quads];
 
-  /// Columns 0 … 3, 32 … 35, … from `next` on, the thread's place in the first row, which goes on by a chunk;
-  /// zeros for what does not exist. `width`: columns from there on that exist; `left`: rows from the first on,
-  /// 1 apart. `ahead_bytes` > 0: has these rows of the chunk after brought to the L2 cache, `column` columns
-  /// before.
+  __device__ __forceinline__ void clear(int i) {
+    GAUGEBLOCK_UNROLL
+    for (int x = 0; x < Quads; ++x) values[i][x] = make_float4(0, 0, 0, 0);
+  }
+
+  /// Columns 0 … 3, 32 … 35, … from `next` on, the thread's place in the first row, which goes on by a chunk.
+  /// What does not exist stays as it is. `width`: columns from there on that exist; `left`: rows from the
+  /// first on, 1 apart. With `ahead`, has the line of 128 bytes that lies 7 · `column` further in these rows
+  /// of the chunk after brought to the L2 cache.
   template <bool Vector>
   __device__ __forceinline__ void load(const float*& next, const View4<const float>& view, int width,
-                                       int left, int column, int ahead_bytes) {
+                                       int left, int column, bool ahead) {
+    // Hidden, or the compiler keeps a register for each address that it can make from the strides.
+    const Index half = opaque(static_cast<long long>(32 * view.stride[1]));
     GAUGEBLOCK_UNROLL
     for (int i = 0; i < 2; ++i) {
       const int exist = left > 32 * i ? width : 0;
-      const float* const row = next + 32 * i * view.stride[1];
-      GAUGEBLOCK_UNROLL
-      for (int x = 0; x < Quads; ++x) values[i][x] = make_float4(0, 0, 0, 0);
       if constexpr (Vector) {
         // No branch: the loads go on while other rows are worked on, so no instruction may wait for them
         // here.
         GAUGEBLOCK_UNROLL
         for (int x = 0; x < Quads; ++x)
           asm volatile(
-              "{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n"
+              "{\n.reg .pred p;\nsetp.gt.s32 p, %5, %6;\n"
               "@p ld.global.nc.L1::no_allocate.v4.f32 {%0,%1,%2,%3}, [%4];\n}"
               : "+f"(values[i][x].x), "+f"(values[i][x].y), "+f"(values[i][x].z), "+f"(values[i][x].w)
-              : "l"(row + 32 * x), "r"(static_cast<int>(32 * x < exist)));
-        if (ahead_bytes > 0 && left > chunk + 32 * i)
-          prefetch(row + chunk * view.stride[1] - column, ahead_bytes);
+              : "l"(next + 32 * x), "r"(exist), "r"(32 * x));
       } else {
         const Index apart = view.stride[3];
         GAUGEBLOCK_UNROLL
         for (int x = 0; x < Quads; ++x) {
-          const float* from = row + 32 * x * apart;
+          const float* from = next + 32 * x * apart;
           if (32 * x < exist) values[i][x].x = __ldg(from);
           if (32 * x + 1 < exist) values[i][x].y = __ldg(from + apart);
           if (32 * x + 2 < exist) values[i][x].z = __ldg(from + 2 * apart);
           if (32 * x + 3 < exist) values[i][x].w = __ldg(from + 3 * apart);
         }
       }
+      next += half;
     }
-    next += chunk * view.stride[1];
+    if constexpr (Vector) {
+      const float* const line = next + 7 * column;
+      prefetch_if(ahead && left > chunk, line);
+      prefetch_if(ahead && left > chunk + 32, line + half);
+    }
   }
 
-  /// Scales both rows to their exponents. The first step of the two that split float16 does not hold lowers
-  /// `bad_step`.
-  __device__ __forceinline__ void scale(int (&exponent)[2], int step, int& bad_step) {
+  /// Scales both rows to their exponents, or to 0 where none are left. The first step of the two that split
+  /// float16 does not hold lowers `bad_step`.
+  __device__ __forceinline__ void scale(int (&exponent)[2], int left, int step, int& bad_step) {
     float largest[2][Quads], all[2];
     GAUGEBLOCK_UNROLL
     for (int i = 0; i < 2; ++i) {
       GAUGEBLOCK_UNROLL
       for (int x = 0; x < Quads; ++x) {
         const float4& four = values[i][x];
-        largest[i][x] =
-            fabsf(larger_magnitude(larger_magnitude(four.x, four.y), larger_magnitude(four.z, four.w)));
+        largest[i][x] = larger_magnitude(larger_magnitude(four.x, four.y), larger_magnitude(four.z, four.w));
       }
       all[i] = largest[i][0];
       GAUGEBLOCK_UNROLL
@@ -204,13 +209,13 @@ struct Rows {
     for (int i = 1; i >= 0; --i) {
       exponent[i] = max(exponent_of(all[i]) - top_exponent, -126);
       is_finite[i] = fabsf(all[i]) <= FLT_MAX;
-      // Of the four neighbours' largest: 0 < largest < least, both as integers.
-      const unsigned least = __float_as_uint(full_precision * power_of_two(exponent[i]));
+      // Of the four neighbours' largest: 0 < |largest| < least, as integers, twice them to lose the sign.
+      const unsigned least = 2 * __float_as_uint(full_precision * power_of_two(exponent[i])) - 1U;
       bool is_bad = !is_finite[i];
       GAUGEBLOCK_UNROLL
-      for (int x = 0; x < Quads; ++x) is_bad = is_bad || __float_as_uint(largest[i][x]) - 1U < least - 1U;
-      if (is_bad) bad_step = min(bad_step, step + 32 * i);
-      const float factor = power_of_two(-exponent[i]);
+      for (int x = 0; x < Quads; ++x) is_bad = is_bad || 2 * __float_as_uint(largest[i][x]) - 1U < least;
+      if (is_bad && left > 32 * i) bad_step = min(bad_step, step + 32 * i);
+      const float factor = left > 32 * i ? power_of_two(-exponent[i]) : 0.0F;
       GAUGEBLOCK_UNROLL
       for (int x = 0; x < Quads; ++x) {
         values[i][x].x *= factor;
@@ -224,38 +229,38 @@ struct Rows {
       for (int i = 0; i < 2; ++i) {
         if (is_finite[i]) continue;
         exponent[i] = 0;  // a bad step must not spoil others through 0 · NaN
-        GAUGEBLOCK_UNROLL
-        for (int x = 0; x < Quads; ++x) values[i][x] = make_float4(0, 0, 0, 0);
+        clear(i);
       }
     }
   }
 
-  /// Splits both rows, each times its factor, into the tiles at `high` and `low` (of 64 columns each).
-  template <bool Scaled>
-  __device__ __forceinline__ void store(char* stage, int high, int low, int row, int column,
-                                        const float* factors) const {
+  /// Splits both rows, each times its factor, into tiles of 64 columns each, `High` and `Low` bytes behind
+  /// `place`, where the first element of the first row belongs.
+  template <int High, int Low, bool Scaled = false>
+  __device__ __forceinline__ void store(std::uint32_t place, float factor0 = 1, float factor1 = 1) const {
+    const std::uint32_t places[2] = {place, place ^ 64};  // 32 columns on; swizzled within 128 bytes
     GAUGEBLOCK_UNROLL
     for (int i = 0; i < 2; ++i) {
-      const float factor = Scaled ? factors[row + 32 * i] : 1.0F;
+      const float factor = i == 0 ? factor0 : factor1;
       GAUGEBLOCK_UNROLL
       for (int x = 0; x < Quads; ++x) {
         float4 four = values[i][x];
         if (Scaled) four = make_float4(four.x * factor, four.y * factor, four.z * factor, four.w * factor);
-        const int offset = place_in_tiles(row + 32 * i, column + 32 * x);
+        const std::uint32_t at = places[x % 2] + x / 2 * tile_bytes + i * 32 * 128;
         uint2 upper, lower;
         split(four.x, four.y, upper.x, lower.x);
         split(four.z, four.w, upper.y, lower.y);
-        *reinterpret_cast<uint2*>(stage + high + offset) = upper;
-        *reinterpret_cast<uint2*>(stage + low + offset) = lower;
+        store_shared(at + High, upper);
+        store_shared(at + Low, lower);
       }
     }
   }
-
-  /// Byte of an element of a row of tiles of 64 columns each.
-  static __device__ __forceinline__ int place_in_tiles(int row, int column) {
-    return column / 64 * tile_bytes + row * 128 + ((column % 64 / 8) ^ (row % 8)) * 16 + column % 8 * 2;
-  }
 };
+
+/// Byte of an element of a tile.
+__device__ __forceinline__ int place_in_tile(int row, int column) {
+  return row * 128 + ((column / 8) ^ (row % 8)) * 16 + column % 8 * 2;
+}
 
 template <bool Vector, int NP, bool Outputs>
 __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceViews& views, int thread) {
@@ -269,55 +274,64 @@ __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceVie
   };
   Rows<quads> qk;  // q and k take turns in the same registers
   Rows<2> v;
+  GAUGEBLOCK_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    qk.clear(i);
+    v.clear(i);
+  }
   const float *next_q = from(views.q, 0), *next_k = from(views.k, 0);
   const float* next_v = from(views.v, block.first_column);
   const int width_k = static_cast<int>(views.K) - column;
   const int width_v = static_cast<int>(views.V) - block.first_column - column;
-  const int ahead_k = first_of_row ? 4 * static_cast<int>(views.K) : 0;
-  const int ahead_v = first_of_row ? 4 * min(width_v, columns) : 0;  // column is 0 there
-  int left = static_cast<int>(views.T) - block.first_step - row;     // rows of this chunk on
+  const bool ahead_k = 8 * column < static_cast<int>(views.K);
+  const bool ahead_v = 8 * column < min(width_v + column, columns);
+  int left = static_cast<int>(views.T) - block.first_step - row;  // rows of this chunk on
+  int step = block.first_step + row;
   const auto load_qk = [&](const float*& next, const View4<const float>& view, int rows_left) {
     qk.template load<Vector>(next, view, width_k, rows_left, column, ahead_k);
   };
   load_qk(next_k, views.k, left);
   v.template load<Vector>(next_v, views.v, width_v, left, column, ahead_v);
   int bad_step = no_bad_step;
+  const std::uint32_t place = block.base + place_in_tile(row, column);
 
   for (int c = 0; c < block.chunks; ++c) {
-    char* const stage = block.memory + (c & 1) * At::stage;
-    const int step = block.first_step + c * chunk + row;
+    const std::uint32_t to = place + (c & 1) * At::stage;
+    signed char* const exponents = block.exponents(c, 0) + row;
     const auto note = [&](const int(&exponent)[2], int which) {
       if (!first_of_row) return;
-      block.exponents(c, which)[row] = static_cast<signed char>(exponent[0]);
-      block.exponents(c, which)[row + 32] = static_cast<signed char>(exponent[1]);
+      exponents[which * chunk] = static_cast<signed char>(exponent[0]);
+      exponents[which * chunk + 32] = static_cast<signed char>(exponent[1]);
     };
     int exponent[2];
-    qk.scale(exponent, step, bad_step);
+    qk.scale(exponent, left, step, bad_step);
     block.wait_empty(qk_empty, c);
     note(exponent, 0);
-    qk.template store<false>(stage, At::k_high, At::k_low, row, column, nullptr);
+    qk.template store<At::k_high, At::k_low>(to);
     if (Outputs)
       load_qk(next_q, views.q, left);
     else if (c + 1 < block.chunks)
       load_qk(next_k, views.k, left - chunk);
-    v.scale(exponent, step, bad_step);
+    v.scale(exponent, left, step, bad_step);
     block.wait_empty(v_empty, c);
     note(exponent, 1);
     block.arrive(exponents_ready, c);
     if (Outputs) {
-      v.template store<false>(stage, At::v_high, At::v_low, row, column, nullptr);
-      qk.scale(exponent, step, bad_step);
+      v.template store<At::v_high, At::v_low>(to);
+      qk.scale(exponent, left, step, bad_step);
       note(exponent, 2);
-      qk.template store<false>(stage, At::q_high, At::q_low, row, column, nullptr);
+      qk.template store<At::q_high, At::q_low>(to);
       if (c + 1 < block.chunks) load_qk(next_k, views.k, left - chunk);
     }
     fence_async_proxy();
     block.arrive(qk_full, c);
     block.wait(tables_ready, c);
-    v.template store<true>(stage, At::w_high, At::w_low, row, column, block.write_scale());
+    v.template store<At::w_high, At::w_low, true>(to, block.write_scale()[row],
+                                                  block.write_scale()[row + 32]);
     fence_async_proxy();
     block.arrive(v_full, c);
     left -= chunk;
+    step += chunk;
     if (c + 1 < block.chunks) v.template load<Vector>(next_v, views.v, width_v, left, column, ahead_v);
   }
   if (bad_step != no_bad_step) block.call_bad(bad_step);
@@ -325,92 +339,104 @@ __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceVie
 
 // ---- the state ----
 
-/// The gates and betas of two steps of the chunk to come, held by each lane of the first warp.
-struct Multipliers {
-  float gate[2], beta[2];
-};
-
-template <int NP, bool Outputs>
-__device__ __forceinline__ Multipliers load_multipliers(const Block<NP, Outputs>& block,
-                                                        const RecurrenceViews& views, int c, int lane) {
-  Multipliers result{{1, 1}, {0, 0}};
-  if (c >= block.chunks) return result;
-  GAUGEBLOCK_UNROLL
-  for (int x = 0; x < 2; ++x) {
-    const int t = block.first_step + c * chunk + lane + 32 * x;
-    if (t < views.T) {
-      result.gate[x] = __ldg(views.gate.data + views.gate.at(block.b, t, block.h));
-      result.beta[x] = __ldg(views.beta.data + views.beta.at(block.b, t, block.h));
-    }
-  }
-  return result;
+/// Between the four warps of the state.
+__device__ __forceinline__ void state_barrier() {
+  asm volatile("bar.sync 1, 128;" ::: "memory");
 }
 
-/// The tables of chunk c, by one warp.
-template <int NP, bool Outputs>
-__device__ __forceinline__ void make_tables(const Block<NP, Outputs>& block, int c, Multipliers of,
-                                            int lane) {
-  Tables& tables = block.tables(c);
-  const int first = block.first_step + c * chunk;
-  block.wait(exponents_ready, c);
-  float prefix[2], suffix[2], beta[2], write[2];
-  GAUGEBLOCK_UNROLL
-  for (int x = 0; x < 2; ++x) {
-    const int s = lane + 32 * x;
-    const bool is_finite = fabsf(of.gate[x]) <= FLT_MAX;
-    if (!is_finite) of.gate[x] = 0;
-    beta[x] = scaled(of.beta[x], block.exponents(c, 0)[s] + block.exponents(c, 1)[s]);
-    const bool fits = fabsf(beta[x]) <= large_factor && fabsf(of.beta[x]) <= FLT_MAX;
-    if (!fits) beta[x] = 0;
-    if (!is_finite || !fits) block.call_bad(first + s);
-    prefix[x] = of.gate[x];
-    suffix[x] = __shfl_down_sync(0xffffffffU, of.gate[x], 1, 16);
-    if (lane % 16 == 15) suffix[x] = 1;
-    GAUGEBLOCK_UNROLL
-    for (int offset = 1; offset < 16; offset *= 2) {
-      const float left = __shfl_up_sync(0xffffffffU, prefix[x], offset, 16);
-      if (lane % 16 >= offset) prefix[x] *= left;
-      const float right = __shfl_down_sync(0xffffffffU, suffix[x], offset, 16);
-      if (lane % 16 + offset < 16) suffix[x] *= right;
-    }
+/// What a lane of the state's warps holds of the chunk to come; a warp has a block of 16 steps. Lanes 0 … 15:
+/// gate and beta of the step `lane`; lanes 16 … 31: beta of the step 31 - lane, and the gate after it, 1 at
+/// the end of the block.
+struct Multipliers {
+  float gate, beta;
+};
+__device__ __forceinline__ int step_of(int warp, int lane) {
+  return warp * 16 + (lane < 16 ? lane : 31 - lane);
+}
+
+/// Brings a chunk's multipliers after another's.
+class MultiplierLoader {
+ public:
+  template <int NP, bool Outputs>
+  __device__ __forceinline__ MultiplierLoader(const Block<NP, Outputs>& block, const RecurrenceViews& views,
+                                              int warp, int lane)
+      : is_last_(lane == 16), gate_is_later_(lane / 16) {
+    const int t = block.first_step + step_of(warp, lane);
+    left_ = min(static_cast<int>(views.T), block.first_step + block.chunks * chunk) - t;
+    gate_ = views.gate.data + views.gate.at(block.b, t + gate_is_later_, block.h);
+    beta_ = views.beta.data + views.beta.at(block.b, t, block.h);
   }
-  float product[4];  // of a block
+  __device__ __forceinline__ Multipliers next(const RecurrenceViews& views) {
+    Multipliers result{1, 0};
+    if (left_ > gate_is_later_ && !is_last_) result.gate = __ldg(gate_);
+    if (left_ > 0) result.beta = __ldg(beta_);
+    left_ -= chunk;
+    // Hidden, so that no more registers than these are taken.
+    gate_ += opaque(static_cast<long long>(chunk * views.gate.stride[1]));
+    beta_ += opaque(static_cast<long long>(chunk * views.beta.stride[1]));
+    return result;
+  }
+
+ private:
+  const float *gate_, *beta_;
+  bool is_last_;
+  int gate_is_later_, left_;  // steps from beta_ on that there are
+};
+
+/// What the state needs of a chunk's tables.
+struct StateFactors {
+  float decay;  // Π gate of the chunk
+  float unit;   // 2^e of the scaled writes W
+};
+
+/// The tables of chunk c, by the four warps of the state.
+template <int NP, bool Outputs>
+__device__ __forceinline__ StateFactors make_tables(const Block<NP, Outputs>& block, int c, Multipliers of,
+                                                    int warp, int lane) {
+  Tables& tables = block.tables(c);
+  const int s = step_of(warp, lane), step = block.first_step + c * chunk + s;
+  const bool is_finite = fabsf(of.gate) <= FLT_MAX;
+  if (!is_finite) of.gate = 0;
+  // Π gate from the start of the block to here, or from the end to after here.
+  float window = of.gate;
   GAUGEBLOCK_UNROLL
-  for (int w = 0; w < 4; ++w) product[w] = __shfl_sync(0xffffffffU, prefix[w / 2], w % 2 * 16 + 15);
-  const float later = lane < 16 ? product[1] : 1.0F;
-  write[0] = beta[0] * suffix[0] * later * product[2] * product[3];
-  write[1] = beta[1] * suffix[1] * (lane < 16 ? product[3] : 1.0F);
-  const float decay = product[0] * product[1] * product[2] * product[3];
-  float largest = larger_magnitude(write[0], write[1]);
-  GAUGEBLOCK_UNROLL
-  for (int offset = 16; offset > 0; offset /= 2)
-    largest = larger_magnitude(largest, __shfl_xor_sync(0xffffffffU, largest, offset));
+  for (int offset = 1; offset < 16; offset *= 2) {
+    const float other = __shfl_up_sync(0xffffffffU, window, offset, 16);
+    if (lane % 16 >= offset) window *= other;
+  }
+  if (lane == 15) tables.products[warp] = window;
+  block.wait(exponents_ready, c);
+  float beta = scaled(of.beta, block.exponents(c, 0)[s] + block.exponents(c, 1)[s]);
+  const bool beta_fits = fabsf(beta) <= large_factor && fabsf(of.beta) <= FLT_MAX;
+  if (!beta_fits) beta = 0;
+  if (lane < 16) {
+    if (!is_finite || !beta_fits) block.call_bad(step);
+    tables.prefix[s] = window;
+    tables.gate[s] = of.gate;
+    tables.beta[s] = beta;
+  } else {
+    tables.suffix_beta[s] = beta * window;
+  }
+  state_barrier();  // the products are there
+  const float4 product = *reinterpret_cast<const float4*>(tables.products);
+  const float decay = product.x * product.y * product.z * product.w;
+  float write = lane < 16 ? 0.0F : beta * window;
+  write *= warp < 1 ? product.y : 1.0F;
+  write *= warp < 2 ? product.z : 1.0F;
+  write *= warp < 3 ? product.w : 1.0F;
+  const float largest_of_block = largest_magnitude(write);
+  if (lane == 0) tables.largest[warp] = largest_of_block;
+  state_barrier();  // the largest of each warp are there
+  const float4 largest_of = *reinterpret_cast<const float4*>(tables.largest);
+  const float largest =
+      larger_magnitude(larger_magnitude(largest_of.x, largest_of.y), larger_magnitude(largest_of.z, largest_of.w));
   // The state after this chunk is lost, and with it the steps behind.
   const bool fits = fabsf(largest) <= large_factor && fabsf(decay) <= FLT_MAX;
-  if (!fits && lane == 0) block.call_bad(first + chunk);
+  if (!fits && s == 0) block.call_bad(step + chunk);
   const int exponent = fits ? clamped(exponent_of(largest) + 1) : 0;  // |W| < 2^15
-  GAUGEBLOCK_UNROLL
-  for (int x = 0; x < 2; ++x) {
-    const int s = lane + 32 * x;
-    tables.prefix[s] = prefix[x];
-    tables.gate[s] = of.gate[x];
-    tables.beta[s] = beta[x];
-    tables.suffix_beta[s] = beta[x] * suffix[x];
-    block.write_scale()[s] = fits ? write[x] * power_of_two(-exponent) : 0.0F;
-  }
-  if (lane == 0) {
-    tables.before[0] = 1;
-    tables.before[1] = product[0];
-    tables.before[2] = product[0] * product[1];
-    tables.before[3] = product[0] * product[1] * product[2];
-    tables.between[1][0] = tables.between[2][1] = tables.between[3][2] = 1;
-    tables.between[2][0] = product[1];
-    tables.between[3][1] = product[2];
-    tables.between[3][0] = product[1] * product[2];
-    tables.decay = fits ? decay : 0.0F;
-    tables.write_unit = power_of_two(exponent);
-  }
+  if (lane >= 16) block.write_scale()[s] = fits ? write * power_of_two(-exponent) : 0.0F;
   block.arrive(tables_ready, c);
+  return {opaque(fits ? decay : 0.0F), opaque(power_of_two(exponent))};
 }
 
 __device__ __forceinline__ void store_matrices(std::uint32_t address, const std::uint32_t (&values)[4]) {
@@ -419,21 +445,16 @@ __device__ __forceinline__ void store_matrices(std::uint32_t address, const std:
                : "memory");
 }
 
-/// The split copy of the state for the outputs of chunk c, scaled by a power of two.
+/// The split copy of the state for the outputs of chunk c, scaled by a power of two. `largest`: of a thread's
+/// part.
 template <int NP, bool Outputs>
 __device__ __forceinline__ void copy_state(const Block<NP, Outputs>& block, const float (&state)[NP][32],
-                                           int c, int warp, int lane) {
+                                           float largest, int c, int warp, int lane) {
   using At = Place<NP, Outputs>;
-  float largest = 0;
-  GAUGEBLOCK_UNROLL
-  for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
-  for (int i = 0; i < 32; ++i) largest = larger_magnitude(largest, state[p][i]);
-  GAUGEBLOCK_UNROLL
-  for (int offset = 16; offset > 0; offset /= 2)
-    largest = larger_magnitude(largest, __shfl_xor_sync(0xffffffffU, largest, offset));
   float* const largest_of = block.state_largest() + c % 2 * 4;  // a slow warp may still read the other four
+  largest = largest_magnitude(largest);
   if (lane == 0) largest_of[warp] = largest;
-  asm volatile("bar.sync 1, 128;" ::: "memory");  // the four warps' maxima are there
+  state_barrier();  // the four warps' are there
   GAUGEBLOCK_UNROLL
   for (int w = 0; w < 4; ++w) largest = larger_magnitude(largest, largest_of[w]);
   const bool fits = fabsf(largest) <= large_factor;
@@ -442,6 +463,7 @@ __device__ __forceinline__ void copy_state(const Block<NP, Outputs>& block, cons
   if (warp == 0 && lane == 0 && !fits) block.call_bad(block.first_step + c * chunk);
   if (c >= 1) block.wait(state_free, c - 1);  // the outputs of the chunk before have used the copy
   if (warp == 0 && lane == 0) block.state_exponent()[c & 1] = exponent;
+  const std::uint32_t place = block.base + place_in_tile(warp * 16 + lane % 16, lane / 16 * 8);
   GAUGEBLOCK_UNROLL
   for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
   for (int j = 0; j < 8; j += 2) {
@@ -451,10 +473,9 @@ __device__ __forceinline__ void copy_state(const Block<NP, Outputs>& block, cons
       const int at = (j + x / 2) * 4 + x % 2 * 2;
       split(state[p][at] * factor, state[p][at + 1] * factor, high[x], low[x]);
     }
-    const int row = p * 64 + warp * 16 + lane % 16;
-    const std::uint32_t offset = row * 128 + ((j + lane / 16) ^ (row & 7)) * 16;
-    store_matrices(block.base + At::s_high + offset, high);
-    store_matrices(block.base + At::s_low + offset, low);
+    const std::uint32_t to = (opaque(place) ^ (j * 16)) + p * tile_bytes;
+    store_matrices(to + At::s_high, high);
+    store_matrices(to + At::s_low, low);
   }
   fence_async_proxy();
   block.arrive(state_ready, c);
@@ -462,7 +483,7 @@ __device__ __forceinline__ void copy_state(const Block<NP, Outputs>& block, cons
 
 template <int NP, bool Outputs>
 __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceViews& views, Cut cut,
-                             int segment, float* segment_states, float* segment_decays, int thread) {
+                             float* segment_states, float* segment_decays, int thread) {
   using At = Place<NP, Outputs>;
   const int warp = thread / 32, lane = thread % 32;
   float state[NP][32];
@@ -485,29 +506,33 @@ __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceVi
     }
   }
   if (Outputs)
-    for (int before = 0; before < segment; ++before) {
+    for (int before = 0; before < block.segment; ++before) {
       const float decay = segment_decays[slot + before];
       const float* from = segment_states + (slot + before) * slot_floats + thread;
       GAUGEBLOCK_UNROLL
       for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
       for (int i = 0; i < 32; ++i) state[p][i] = fmaf(decay, state[p][i], __ldcg(from + (p * 32 + i) * 128));
     }
-  float whole_decay = 1;
-  Multipliers next{};
-  if (warp == 0) {
-    next = load_multipliers(block, views, 0, lane);
-    make_tables(block, 0, next, lane);
-    next = load_multipliers(block, views, 1, lane);
-  }
-  if (Outputs) copy_state(block, state, 0, warp, lane);
+  const auto largest_in = [&](int p, float largest) {
+    GAUGEBLOCK_UNROLL
+    for (int i = 0; i < 32; ++i) largest = larger_magnitude(largest, state[p][i]);
+    return largest;
+  };
+  float whole_decay = 1, largest = 0;
+  MultiplierLoader multipliers(block, views, warp, lane);
+  StateFactors of = make_tables(block, 0, multipliers.next(views), warp, lane);
+  Multipliers next = multipliers.next(views);
+  GAUGEBLOCK_UNROLL
+  for (int p = 0; p < NP; ++p) largest = largest_in(p, largest);
+  if (Outputs) copy_state(block, state, largest, 0, warp, lane);
 
   for (int c = 0; c < block.chunks; ++c) {
-    block.wait(tables_ready, c);
     block.wait(qk_full, c);
     block.wait(v_full, c);
     const std::uint64_t stage = descriptor(opaque(block.base + (c & 1) * At::stage));
-    const float decay = block.tables(c).decay, unit = block.tables(c).write_unit;
-    whole_decay *= decay;
+    const StateFactors now = of;
+    whole_decay *= now.decay;
+    largest = 0;
     GAUGEBLOCK_UNROLL
     for (int p = 0; p < NP; ++p) {
       // The writes are summed by themselves: the tensor core truncates, which a long-lived state would add
@@ -523,25 +548,27 @@ __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceVi
             advanced(stage, (part == 1 ? At::w_low : At::w_high) + x * 2048), 1);
       wgmma_commit();
       // Meanwhile the next chunk's tables, for which the loading warpgroups wait.
-      if (p == 0 && warp == 0 && c + 1 < block.chunks) {
-        make_tables(block, c + 1, next, lane);
-        next = load_multipliers(block, views, c + 2, lane);
+      if (p == 0 && c + 1 < block.chunks) {
+        of = make_tables(block, c + 1, next, warp, lane);
+        next = multipliers.next(views);
       }
+      if (Outputs && p > 0) largest = largest_in(p - 1, largest);
       matrix_wait<0>(writes);
       GAUGEBLOCK_UNROLL
-      for (int i = 0; i < 32; ++i) state[p][i] = fmaf(writes[i], unit, state[p][i] * decay);
+      for (int i = 0; i < 32; ++i) state[p][i] = fmaf(writes[i], now.unit, state[p][i] * now.decay);
     }
     block.arrive(qk_empty, c);
     block.arrive(v_empty, c);
-    if (Outputs && c + 1 < block.chunks) copy_state(block, state, c + 1, warp, lane);
+    if (Outputs && c + 1 < block.chunks)
+      copy_state(block, state, largest_in(NP - 1, largest), c + 1, warp, lane);
   }
   if (!Outputs) {
-    float* to = segment_states + (slot + segment) * slot_floats + thread;
+    float* to = segment_states + (slot + block.segment) * slot_floats + thread;
     GAUGEBLOCK_UNROLL
     for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
     for (int i = 0; i < 32; ++i) to[(p * 32 + i) * 128] = state[p][i];
-    if (thread == 0) segment_decays[slot + segment] = whole_decay;
-  } else if (segment == cut.segments - 1) {
+    if (thread == 0) segment_decays[slot + block.segment] = whole_decay;
+  } else if (block.segment == cut.segments - 1) {
     GAUGEBLOCK_UNROLL
     for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
     for (int i = 0; i < 32; ++i) {
@@ -562,9 +589,38 @@ struct RowFactors {
   int exponent_q[2];
 };
 
-template <int NP>
-__device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceViews& views, bool vector_y,
-                                int thread) {
+/// The products of gates inside a block of 16 steps that a lane needs: of rows r = lane / 4 and r + 8, and
+/// steps 2p, 2p + 1, 2p + 8 and 2p + 9, p = lane % 4, 0 for later steps. `gate`: of the block.
+struct BlockDecays {
+  float of[2][4];
+
+  __device__ __forceinline__ BlockDecays(const float* gate, int lane) {
+    const int r = lane / 4, s = lane % 4 * 2 + 1;
+    // Over the steps from s + 1, 8, s + 9 to r, r + 8, r + 8.
+    float upper = r > s ? gate[r] : 1.0F, all = gate[r + 8], lower = r > s ? all : 1.0F;
+    GAUGEBLOCK_UNROLL
+    for (int offset = 4; offset < 32; offset *= 2) {
+      const float of_upper = __shfl_up_sync(0xffffffffU, upper, offset),
+                  of_all = __shfl_up_sync(0xffffffffU, all, offset),
+                  of_lower = __shfl_up_sync(0xffffffffU, lower, offset);
+      if (lane < offset) continue;
+      upper *= of_upper;
+      all *= of_all;
+      lower *= of_lower;
+    }
+    const float across = __shfl_sync(0xffffffffU, upper, 28 + lane % 4) * all;
+    of[0][1] = s <= r ? upper : 0.0F;
+    of[0][0] = s <= r ? upper * gate[s] : (s == r + 1 ? 1.0F : 0.0F);
+    of[0][2] = of[0][3] = 0;
+    of[1][1] = across;
+    of[1][0] = across * gate[s];
+    of[1][3] = s <= r ? lower : 0.0F;
+    of[1][2] = s <= r ? lower * gate[s + 8] : (s == r + 1 ? 1.0F : 0.0F);
+  }
+};
+
+template <bool Vector, int NP>
+__device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceViews& views, int thread) {
   using At = Place<NP, true>;
   const int warp = thread / 32, lane = thread % 32, r = lane / 4, pair = lane % 4;
   const int rows[2] = {warp * 16 + r, warp * 16 + r + 8};
@@ -593,36 +649,31 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
   const auto make_weights = [&](int c) {
     const Tables& tables = block.tables(c);
     if (c < block.chunks) block.wait(tables_ready, c);
-    // The decays inside the warp's own block of 16 steps.
-    float own[2][4];
-    float decay[2] = {0, 0};
-    GAUGEBLOCK_UNROLL
-    for (int s = 15; s >= 0; --s) {
-      const float gate = s < 15 ? tables.gate[warp * 16 + s + 1] : 0.0F;
-      decay[0] = s > r ? 0.0F : (s == r ? 1.0F : decay[0] * gate);
-      decay[1] = s > r + 8 ? 0.0F : (s == r + 8 ? 1.0F : decay[1] * gate);
-      if (s % 8 / 2 == pair) {
-        own[0][s / 8 * 2 + s % 2] = decay[0];
-        own[1][s / 8 * 2 + s % 2] = decay[1];
-      }
-    }
+    const BlockDecays own(tables.gate + warp * 16, lane);
     const float from_start[2] = {tables.prefix[rows[0]], tables.prefix[rows[1]]};
-    const float between[3] = {tables.between[warp][0], tables.between[warp][1], tables.between[warp][2]};
+    const float4 product = *reinterpret_cast<const float4*>(tables.products);
+    // Π gate of the blocks between block 0, 1 or 2 and the warp's own.
+    const float from_1 = warp > 2 ? product.z : 1.0F, from_0 = (warp > 1 ? product.y : 1.0F) * from_1,
+                from_2 = 1, before = warp > 0 ? product.x * from_0 : 1.0F;
     GAUGEBLOCK_UNROLL
-    for (int x = 0; x < 2; ++x) of.decay[x] = from_start[x] * tables.before[warp];
+    for (int x = 0; x < 2; ++x) of.decay[x] = from_start[x] * before;
     GAUGEBLOCK_UNROLL
-    for (int j = 0; j < 8; ++j) {
-      const int from = j / 2;  // the block of steps s
-      const bool earlier = from < warp, is_own = from == warp;
-      const float2 far = *reinterpret_cast<const float2*>(&tables.suffix_beta[j * 8 + pair * 2]);
-      const float2 near = *reinterpret_cast<const float2*>(&tables.beta[j * 8 + pair * 2]);
+    for (int from = 0; from < 4; ++from) {  // the block of steps s
+      const bool is_own = from == warp;
+      const float between = from == 0 ? from_0 : from == 1 ? from_1 : from_2;
+      // Of later blocks both factors are 0, not one of them: an overflown product times 0 would be NaN.
+      const float* const of_steps = from < warp ? tables.suffix_beta + from * 16
+                                    : is_own    ? tables.beta + from * 16
+                                                : block.zeros();
       GAUGEBLOCK_UNROLL
-      for (int x = 0; x < 2; ++x) {
-        const float decay_of = from < 3 ? from_start[x] * between[from < 3 ? from : 0] : 0.0F;
-        // A select, since an overflown product times 0 would be NaN. `own` is 0 for s > t.
-        weight[4 * j + 2 * x] = earlier ? decay_of * far.x : (is_own ? own[x][j % 2 * 2] * near.x : 0.0F);
-        weight[4 * j + 2 * x + 1] =
-            earlier ? decay_of * far.y : (is_own ? own[x][j % 2 * 2 + 1] * near.y : 0.0F);
+      for (int j = 2 * from; j < 2 * from + 2; ++j) {
+        const float2 factor = *reinterpret_cast<const float2*>(of_steps + j % 2 * 8 + pair * 2);
+        GAUGEBLOCK_UNROLL
+        for (int x = 0; x < 2; ++x) {
+          const float earlier = from < warp ? from_start[x] * between : 0.0F;
+          weight[4 * j + 2 * x] = (is_own ? own.of[x][j % 2 * 2] : earlier) * factor.x;
+          weight[4 * j + 2 * x + 1] = (is_own ? own.of[x][j % 2 * 2 + 1] : earlier) * factor.y;
+        }
       }
     }
     GAUGEBLOCK_UNROLL
@@ -653,6 +704,11 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
       split(score[4 * j + 2 * x] * factor[x], score[4 * j + 2 * x + 1] * factor[x], high[2 * j + x],
             low[2 * j + x]);
   };
+
+  float* next_y = views.y.data + views.y.at(block.b, block.first_step + rows[0], block.h,
+                                            block.first_column + pair * 2);
+  const int width = static_cast<int>(views.V) - block.first_column - pair * 2;  // columns from there on
+  int left = static_cast<int>(views.T) - block.first_step - rows[0];
 
   begin_scores(0);
   make_weights(0);
@@ -703,47 +759,62 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
 
     GAUGEBLOCK_UNROLL
     for (int x = 0; x < 2; ++x) {
-      const int t = block.first_step + c * chunk + rows[x];
-      if (t >= views.T) continue;
-      if (!(now.largest[x] < 0x1p120F && fabsf(factor_carried[x]) <= 0x1p62F)) block.call_bad(t);
+      const int exist = left > 8 * x ? width : 0;
+      if (exist > 0 && !(now.largest[x] < 0x1p120F && fabsf(factor_carried[x]) <= 0x1p62F))
+        block.call_bad(block.first_step + c * chunk + rows[x]);
       const int exponent = now.exponent_q[x] + exponent_p[x];
-      const float factor = power_of_two(clamped(exponent)),
-                  rest = power_of_two(clamped(exponent - clamped(exponent)));
-      float* to = views.y.data + views.y.at(block.b, t, block.h, 0);
+      const float factor = power_of_two(clamped(exponent));
+      if (exponent != clamped(exponent)) {
+        const float rest = power_of_two(clamped(exponent - clamped(exponent)));
+        GAUGEBLOCK_UNROLL
+        for (int i = 0; i < 16; ++i) carried[i / 2 * 4 + 2 * x + i % 2] *= rest;
+      }
+      float* const to = next_y + (x == 0 ? 0 : opaque(static_cast<long long>(8 * views.y.stride[1])));
       GAUGEBLOCK_UNROLL
       for (int j = 0; j < 8; ++j) {
-        const int at = block.first_column + j * 8 + pair * 2;
-        const float y0 = carried[4 * j + 2 * x] * factor * rest,
-                    y1 = carried[4 * j + 2 * x + 1] * factor * rest;
-        if (vector_y) {
-          if (at < views.V) __stcs(reinterpret_cast<float2*>(to + at), make_float2(y0, y1));
+        const float y0 = carried[4 * j + 2 * x] * factor, y1 = carried[4 * j + 2 * x + 1] * factor;
+        if constexpr (Vector) {
+          store_pair_if(exist > 8 * j, to + 8 * j, y0, y1);
         } else {
-          if (at < views.V) to[at * views.y.stride[3]] = y0;
-          if (at + 1 < views.V) to[(at + 1) * views.y.stride[3]] = y1;
+          if (exist > 8 * j) to[8 * j * views.y.stride[3]] = y0;
+          if (exist > 8 * j + 1) to[(8 * j + 1) * views.y.stride[3]] = y1;
         }
       }
     }
+    next_y += opaque(static_cast<long long>(chunk * views.y.stride[1]));
+    left -= chunk;
     split_weights(c + 1);
   }
 }
 
 // ---- kernels ----
 
+/// What is a warpgroup's own to know. Each works it out for itself: kept from before they part, it would take
+/// registers that none can spare.
 template <int NP, bool Outputs>
-__device__ Block<NP, Outputs> make_block(const RecurrenceViews& views, Cut cut, int segments, char* memory,
-                                         int& segment) {
+__device__ __forceinline__ Block<NP, Outputs> make_block(const RecurrenceViews& views, Cut cut, int segments,
+                                                         char* memory) {
   Block<NP, Outputs> block;
   block.memory = memory;
   block.base = shared_address(memory);
-  const int index = static_cast<int>(blockIdx.x);
+  const int index = static_cast<int>(opaque(blockIdx.x));
   block.first_column = index % cut.column_blocks * columns;
-  segment = index / cut.column_blocks % segments;
+  block.segment = index / cut.column_blocks % segments;
   block.bh = index / cut.column_blocks / segments;
   block.b = block.bh / static_cast<int>(views.H);
   block.h = block.bh % static_cast<int>(views.H);
-  block.first_step = segment * cut.chunks_of_segment * chunk;
+  block.first_step = block.segment * cut.chunks_of_segment * chunk;
   const int all = static_cast<int>((views.T + chunk - 1) / chunk);
-  block.chunks = min(cut.chunks_of_segment, all - segment * cut.chunks_of_segment);
+  block.chunks = min(cut.chunks_of_segment, all - block.segment * cut.chunks_of_segment);
+  return block;
+}
+
+/// Barriers and what else is there before the first chunk.
+template <int NP, bool Outputs>
+__device__ void begin_block(char* memory) {
+  Block<NP, Outputs> block;
+  block.memory = memory;
+  block.base = shared_address(memory);
   if (threadIdx.x == 0) {
     const int users = Outputs ? 256 : 128;  // threads that use a stage: those of the state and of the outputs
     for (int stage = 0; stage < 2; ++stage) {
@@ -753,14 +824,14 @@ __device__ Block<NP, Outputs> make_block(const RecurrenceViews& views, Cut cut, 
       barrier_init(block.barrier(v_empty, stage), users);
       barrier_init(block.barrier(state_ready, stage), 128);
       barrier_init(block.barrier(state_free, stage), 128);
-      barrier_init(block.barrier(tables_ready, stage), 32);
+      barrier_init(block.barrier(tables_ready, stage), 128);
       barrier_init(block.barrier(exponents_ready, stage), 128 * load_groups);
     }
     *block.bad_step() = no_bad_step;
     fence_barrier_init();
   }
+  if (threadIdx.x < 16) block.zeros()[threadIdx.x] = 0;
   __syncthreads();  // the barriers are there
-  return block;
 }
 
 /// What each segment but the last writes by itself: its state from a state of zero, and its decay.
@@ -769,11 +840,11 @@ __global__ void __launch_bounds__(128 * (1 + load_groups), 1)
     segment_kernel(RecurrenceViews views, Cut cut, Vectors vectors, float* segment_states,
                    float* segment_decays) {
   extern __shared__ __align__(1024) char shared_memory[];
-  int segment;
-  const Block<NP, false> block = make_block<NP, false>(views, cut, cut.segments - 1, shared_memory, segment);
+  begin_block<NP, false>(shared_memory);
+  const Block<NP, false> block = make_block<NP, false>(views, cut, cut.segments - 1, shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
   if (thread < 128)
-    follow_state(block, views, cut, segment, segment_states, segment_decays, thread);
+    follow_state(block, views, cut, segment_states, segment_decays, thread);
   else if (vectors.inputs)
     load_chunks<true>(block, views, thread - 128);
   else
@@ -785,25 +856,29 @@ __global__ void __launch_bounds__(128 * (2 + load_groups), 1)
     outputs_kernel(RecurrenceViews views, Cut cut, Vectors vectors, float* segment_states,
                    float* segment_decays, int* bad_steps) {
   extern __shared__ __align__(1024) char shared_memory[];
-  int segment;
-  const Block<NP, true> block = make_block<NP, true>(views, cut, cut.segments, shared_memory, segment);
+  begin_block<NP, true>(shared_memory);
   const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0);
   const int thread = static_cast<int>(threadIdx.x) - group * 128;
+  const auto make = [&] { return make_block<NP, true>(views, cut, cut.segments, shared_memory); };
   if (group == 0) {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 168;");
-    compute_outputs(block, views, vectors.y, thread);
-  } else if (group == 1) {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 136;");
-    follow_state(block, views, cut, segment, segment_states, segment_decays, thread);
-  } else {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 104;");
-    if (vectors.inputs)
-      load_chunks<true>(block, views, thread + (group - 2) * 128);
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 176;");
+    if (vectors.y)
+      compute_outputs<true>(make(), views, thread);
     else
-      load_chunks<false>(block, views, thread + (group - 2) * 128);
+      compute_outputs<false>(make(), views, thread);
+  } else if (group == 1) {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 144;");
+    follow_state(make(), views, cut, segment_states, segment_decays, thread);
+  } else {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 96;");
+    if (vectors.inputs)
+      load_chunks<true>(make(), views, thread + (group - 2) * 128);
+    else
+      load_chunks<false>(make(), views, thread + (group - 2) * 128);
   }
   __syncthreads();  // no bad step comes any more
-  if (threadIdx.x == 0) bad_steps[blockIdx.x] = *block.bad_step();
+  if (threadIdx.x == 0)
+    bad_steps[blockIdx.x] = *reinterpret_cast<int*>(shared_memory + Place<NP, true>::bad_step);
 }
 
 constexpr int repair_threads = 1024;

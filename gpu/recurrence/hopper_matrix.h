@@ -22,6 +22,10 @@ __device__ __forceinline__ std::uint32_t opaque(std::uint32_t value) {
   return value;
 }
 
+__device__ __forceinline__ float opaque(float value) {
+  asm volatile("" : "+f"(value));
+  return value;
+}
 __device__ __forceinline__ long long opaque(long long value) {
   asm volatile("" : "+l"(value));
   return value;
@@ -82,9 +86,24 @@ __device__ __forceinline__ float larger_magnitude(float a, float b) {
   asm("max.NaN.xorsign.abs.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
   return result;
 }
-/// Has the row of `bytes` bytes (a multiple of 16) at this address brought to the L2 cache.
-__device__ __forceinline__ void prefetch(const float* from, int bytes) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
+/// The largest |x| of a warp; NaN when one is.
+__device__ __forceinline__ float largest_magnitude(float x) {
+  // As integers, magnitudes are in the same order, infinity and then NaN behind all numbers.
+  return __uint_as_float(__reduce_max_sync(0xffffffffU, __float_as_uint(x) & 0x7fffffffU));
+}
+/// Has the line of 128 bytes at this address brought to the L2 cache. No branch.
+__device__ __forceinline__ void prefetch_if(bool condition, const float* from) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %1, 0;\n@p prefetch.global.L2 [%0];\n}" ::"l"(from),
+               "r"(static_cast<int>(condition)));
+}
+__device__ __forceinline__ void store_shared(std::uint32_t address, uint2 values) {
+  asm volatile("st.shared.v2.b32 [%0], {%1,%2};" ::"r"(address), "r"(values.x), "r"(values.y) : "memory");
+}
+/// Stores two neighbours, which are not read again here. No branch.
+__device__ __forceinline__ void store_pair_if(bool condition, float* to, float x, float y) {
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %3, 0;\n@p st.global.cs.v2.f32 [%0], {%1,%2};\n}" ::"l"(to),
+               "f"(x), "f"(y), "r"(static_cast<int>(condition))
+               : "memory");
 }
 /// 2^e for e in [-126, 127].
 __device__ __forceinline__ float power_of_two(int e) {

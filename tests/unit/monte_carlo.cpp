@@ -24,18 +24,18 @@ double mean_of(Operation operation) {
 
 TEST(MonteCarlo, RoundsToANeighbourWithTheRightMean) {
   MonteCarlo::seed(1);
-  const double exact = 1.0 / 3.0;
+  const double exact = double(1.1F) * double(1.3F);
   for (int i = 0; i < repeats; ++i)
-    for (const float lane : (MonteCarlo(1.0F) / MonteCarlo(3.0F)).value) {
-      const float down = std::nextafter(static_cast<float>(exact), 0.0F);
-      const float up = std::nextafter(static_cast<float>(exact), 1.0F);
-      EXPECT_TRUE(lane >= down && lane <= up);
+    for (const float lane : (MonteCarlo(1.1F) * MonteCarlo(1.3F)).value) {
+      const float near = static_cast<float>(exact);
+      const float other = std::nextafter(near, double(near) < exact ? 2.0F : 1.0F);
+      EXPECT_TRUE(lane == near || lane == other);
     }
-  // The mean of n roundings within one ulp (2^-25) strays by about ulp/2/√n.
-  EXPECT_NEAR(mean_of([] { return MonteCarlo(1.0F) / MonteCarlo(3.0F); }), exact,
-              0x1p-25 / std::sqrt(repeats));
-  EXPECT_NEAR(mean_of([] { return MonteCarlo(-1.0F) / MonteCarlo(3.0F); }), -exact,
-              0x1p-25 / std::sqrt(repeats));
+  // The mean of n roundings within one ulp (2^-23) strays by about ulp/2/√n.
+  EXPECT_NEAR(mean_of([] { return MonteCarlo(1.1F) * MonteCarlo(1.3F); }), exact,
+              0x1p-23 / std::sqrt(repeats));
+  EXPECT_NEAR(mean_of([] { return MonteCarlo(-1.1F) * MonteCarlo(1.3F); }), -exact,
+              0x1p-23 / std::sqrt(repeats));
   EXPECT_NEAR(mean_of([] { return MonteCarlo(1.0F) + MonteCarlo(0x1p-26F); }), 1 + 0x1p-26,
               0x1p-23 / std::sqrt(repeats));
 }
@@ -50,6 +50,19 @@ TEST(MonteCarlo, ExactResultsStayExact) {
     for (const float lane : (MonteCarlo(0x1p-140F) * MonteCarlo(2.0F)).value) EXPECT_EQ(lane, 0x1p-139F);
     for (const float lane : sqrt(MonteCarlo(9.0F)).value) EXPECT_EQ(lane, 3.0F);
   }
+}
+
+TEST(MonteCarlo, AQuotientHasTheRoundingOfASumInAnotherOrder) {
+  MonteCarlo::seed(5);
+  bool differs = false;
+  for (int i = 0; i < 100; ++i)
+    for (const float lane : (MonteCarlo(6.0F) / MonteCarlo(3.0F)).value) {
+      EXPECT_NEAR(lane, 2.0F, 0x1p-22);
+      differs = differs || lane != 2.0F;
+    }
+  EXPECT_TRUE(differs);
+  EXPECT_NEAR(mean_of([] { return MonteCarlo(6.0F) / MonteCarlo(3.0F); }), 2, 0x1p-22 / std::sqrt(repeats));
+  for (const float lane : (MonteCarlo(0.0F) / MonteCarlo(3.0F)).value) EXPECT_EQ(lane, 0.0F);
 }
 
 TEST(MonteCarlo, SubnormalResultsRoundAtRandomToo) {

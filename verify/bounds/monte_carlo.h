@@ -2,8 +2,8 @@
 //
 // A `MonteCarlo` holds `lanes` independent runs of the same computation. The exact result x of an operation
 // is rounded to one of its two float32 neighbours, each with the probability that makes the mean equal to x
-// (Parker, "Monte Carlo arithmetic", 1997). Exact results stay exact. The spread over the lanes shows how the
-// rounding errors of a formula add up on the very inputs at hand.
+// (Parker, "Monte Carlo arithmetic", 1997). Exact results stay exact, but for quotients. The spread over the
+// lanes shows how the rounding errors of a formula add up on the very inputs at hand.
 #pragma once
 
 #include <Eigen/Core>
@@ -61,8 +61,11 @@ class MonteCarlo {
     if (product_error() > 1) product *= 1 + (product_error() - 1) * std::ldexp(1.0, -24) * random_unit();
     return rounded(product);
   }
+  /// With one rounding more, of up to u either way, that is there also when all is exact. Every quotient of
+  /// the forms is one of a sum (a mean, a variance, a softmax), and where this order of the sum was exact by
+  /// luck, another one is not.
   friend MonteCarlo operator/(const MonteCarlo& a, const MonteCarlo& b) {
-    return rounded(a.wide() / b.wide());
+    return rounded(a.wide() / b.wide() * (1 + std::ldexp(1.0, -24) * random_unit()));
   }
   /// In every lane; Eigen's vector products ask for it.
   friend bool operator==(const MonteCarlo& a, const MonteCarlo& b) { return a.value == b.value; }

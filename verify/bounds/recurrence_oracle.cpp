@@ -413,13 +413,19 @@ class RecurrenceOracle final : public Oracle {
         const std::vector<double>& scan = likely(output, {.form = "scan"});
         for (std::size_t e = 0; e < limit.size(); ++e) limit[e] = std::max(limit[e], scan[e]);
       }
-      // Split operands and the tensor core are what Monte Carlo arithmetic on float32 does not show.
-      if (arithmetic.operands == Operands::split_half)
+      // Split operands and the tensor core are what Monte Carlo arithmetic on float32 does not show. What they
+      // do not hold is repaired step by step, so that equal writes may all round to the same side.
+      if (arithmetic.operands == Operands::split_half) {
+        const std::vector<double>& repaired = likely(output, {.form = "sequential"});
         for (std::size_t e = 0; e < limit.size(); ++e)
-          limit[e] += claims::unit_roundoff * claims::split_likely_roundings(keys_, arithmetic.chunk) *
-                          majorants.plain[e] +
-                      claims::small_entry_error * majorants.coarse[e] +
-                      eta * claims::scaled_underflow * majorants.underflow[e];
+          limit[e] = std::max(limit[e] +
+                                  claims::unit_roundoff *
+                                      claims::split_likely_roundings(keys_, arithmetic.chunk) *
+                                      majorants.plain[e] +
+                                  claims::small_entry_error * majorants.coarse[e] +
+                                  eta * claims::scaled_underflow * majorants.underflow[e],
+                              repaired[e]);
+      }
       likely_[{output, arithmetic}] = std::move(limit);
     }
   }
