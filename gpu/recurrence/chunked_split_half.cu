@@ -58,10 +58,15 @@ constexpr float full_precision = 0x1p-3F;
 /// Factors beyond it leave too little of float32's range for what multiplies them.
 constexpr float large_factor = 0x1p80F;
 
-/// How a launch is cut up.
+/// How a launch is cut up. Segments but the last are cut into pieces once more for the launch before.
 struct Cut {
-  int column_blocks, segments, chunks_of_segment;
+  int column_blocks, segments, chunks_of_segment, pieces, chunks_of_piece;
 };
+
+/// Pieces of a column block, before the last segment.
+__host__ __device__ inline int pieces_of(Cut cut) {
+  return (cut.segments - 1) * cut.pieces;
+}
 
 /// Whether four neighbours in q, k and v are one load, and two in y one store.
 struct Vectors {
@@ -106,7 +111,7 @@ struct Block {
   using At = Place<NP, Outputs>;
   char* memory;
   std::uint32_t base;
-  int bh, b, h, first_column, segment, first_step, chunks;
+  int bh, b, h, first_column, unit, first_step, chunks;  // unit: a segment, or a piece
 
   __device__ std::uint32_t barrier(Barrier which, int stage) const {
     return base + At::barriers + 8 * (2 * which + stage);
@@ -151,7 +156,7 @@ struct Rows {
   __device__ __forceinline__ void load(const float*& next, const View4<const float>& view, int width,
                                        int left, int column, bool ahead) {
     // Hidden, or the compiler keeps a register for each address that it can make from the strides.
-    const Index half = opaque(static_cast<long long>(32 * view.stride[1]));
+    const Index half_chunk = opaque(static_cast<long long>(32 * view.stride[1]));
     GAUGEBLOCK_UNROLL
     for (int i = 0; i < 2; ++i) {
       const int exist = left > 32 * i ? width : 0;
@@ -176,34 +181,33 @@ struct Rows {
           if (32 * x + 3 < exist) values[i][x].w = __ldg(from + 3 * apart);
         }
       }
-      next += half;
+      next += half_chunk;
     }
     if constexpr (Vector) {
       const float* const line = next + 7 * column;
       prefetch_if(ahead && left > chunk, line);
-      prefetch_if(ahead && left > chunk + 32, line + half);
+      prefetch_if(ahead && left > chunk + 32, line + half_chunk);
     }
   }
 
-  /// Scales both rows to their exponents, or to 0 where none are left. The first step of the two that split
-  /// float16 does not hold lowers `bad_step`.
-  __device__ __forceinline__ void scale(int (&exponent)[2], int left, int step, int& bad_step) {
-    float largest[2][Quads], all[2];
+  __device__ __forceinline__ float largest_of_four(int i, int x) const {
+    const float4& four = values[i][x];
+    return larger_magnitude(larger_magnitude(four.x, four.y), larger_magnitude(four.z, four.w));
+  }
+  /// ± the largest |x| of this thread in each row, NaN when one is.
+  __device__ __forceinline__ void find_largest(float (&all)[2]) const {
     GAUGEBLOCK_UNROLL
     for (int i = 0; i < 2; ++i) {
+      all[i] = largest_of_four(i, 0);
       GAUGEBLOCK_UNROLL
-      for (int x = 0; x < Quads; ++x) {
-        const float4& four = values[i][x];
-        largest[i][x] = larger_magnitude(larger_magnitude(four.x, four.y), larger_magnitude(four.z, four.w));
-      }
-      all[i] = largest[i][0];
-      GAUGEBLOCK_UNROLL
-      for (int x = 1; x < Quads; ++x) all[i] = larger_magnitude(all[i], largest[i][x]);
+      for (int x = 1; x < Quads; ++x) all[i] = larger_magnitude(all[i], largest_of_four(i, x));
     }
-    GAUGEBLOCK_UNROLL
-    for (int offset = 1; offset < 8; offset *= 2) GAUGEBLOCK_UNROLL
-    for (int i = 0; i < 2; ++i)
-      all[i] = larger_magnitude(all[i], __shfl_xor_sync(0xffffffffU, all[i], offset));
+  }
+
+  /// Scales both rows to the exponents of `all`, the largest |x| of each row, or to 0 where none are left. The
+  /// first step of the two that split float16 does not hold lowers `bad_step`.
+  __device__ __forceinline__ void scale(const float (&all)[2], int (&exponent)[2], int left, int step,
+                                        int& bad_step) {
     bool is_finite[2];
     GAUGEBLOCK_UNROLL
     for (int i = 1; i >= 0; --i) {
@@ -213,7 +217,8 @@ struct Rows {
       const unsigned least = 2 * __float_as_uint(full_precision * power_of_two(exponent[i])) - 1U;
       bool is_bad = !is_finite[i];
       GAUGEBLOCK_UNROLL
-      for (int x = 0; x < Quads; ++x) is_bad = is_bad || 2 * __float_as_uint(largest[i][x]) - 1U < least;
+      for (int x = 0; x < Quads; ++x)
+        is_bad = is_bad || 2 * __float_as_uint(largest_of_four(i, x)) - 1U < least;
       if (is_bad && left > 32 * i) bad_step = min(bad_step, step + 32 * i);
       const float factor = left > 32 * i ? power_of_two(-exponent[i]) : 0.0F;
       GAUGEBLOCK_UNROLL
@@ -257,6 +262,15 @@ struct Rows {
   }
 };
 
+/// The same of the eight threads of a row, of several rows at once.
+template <int Count>
+__device__ __forceinline__ void reduce_rows(float (&all)[Count]) {
+  GAUGEBLOCK_UNROLL
+  for (int offset = 1; offset < 8; offset *= 2) GAUGEBLOCK_UNROLL
+  for (int i = 0; i < Count; ++i)
+    all[i] = larger_magnitude(all[i], __shfl_xor_sync(0xffffffffU, all[i], offset));
+}
+
 /// Byte of an element of a tile.
 __device__ __forceinline__ int place_in_tile(int row, int column) {
   return row * 128 + ((column / 8) ^ (row % 8)) * 16 + column % 8 * 2;
@@ -285,13 +299,13 @@ __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceVie
   const int width_v = static_cast<int>(views.V) - block.first_column - column;
   const bool ahead_k = 8 * column < static_cast<int>(views.K);
   const bool ahead_v = 8 * column < min(width_v + column, columns);
-  int left = static_cast<int>(views.T) - block.first_step - row;  // rows of this chunk on
   int step = block.first_step + row;
+  const auto left_from = [&](int t) { return static_cast<int>(views.T) - t; };  // rows that there are
   const auto load_qk = [&](const float*& next, const View4<const float>& view, int rows_left) {
     qk.template load<Vector>(next, view, width_k, rows_left, column, ahead_k);
   };
-  load_qk(next_k, views.k, left);
-  v.template load<Vector>(next_v, views.v, width_v, left, column, ahead_v);
+  load_qk(next_k, views.k, left_from(step));
+  v.template load<Vector>(next_v, views.v, width_v, left_from(step), column, ahead_v);
   int bad_step = no_bad_step;
   const std::uint32_t place = block.base + place_in_tile(row, column);
 
@@ -304,35 +318,44 @@ __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceVie
       exponents[which * chunk + 32] = static_cast<signed char>(exponent[1]);
     };
     int exponent[2];
-    qk.scale(exponent, left, step, bad_step);
+    // Both at once, and before stores that shuffles would have to queue behind.
+    float of_k[2], of_v[2];
+    qk.find_largest(of_k);
+    v.find_largest(of_v);
+    float both[4] = {of_k[0], of_k[1], of_v[0], of_v[1]};
+    reduce_rows(both);
+    qk.scale({both[0], both[1]}, exponent, left_from(step), step, bad_step);
     block.wait_empty(qk_empty, c);
     note(exponent, 0);
     qk.template store<At::k_high, At::k_low>(to);
     if (Outputs)
-      load_qk(next_q, views.q, left);
+      load_qk(next_q, views.q, left_from(step));
     else if (c + 1 < block.chunks)
-      load_qk(next_k, views.k, left - chunk);
-    v.scale(exponent, left, step, bad_step);
+      load_qk(next_k, views.k, left_from(step + chunk));
+    v.scale({both[2], both[3]}, exponent, left_from(step), step, bad_step);
     block.wait_empty(v_empty, c);
     note(exponent, 1);
     block.arrive(exponents_ready, c);
     if (Outputs) {
       v.template store<At::v_high, At::v_low>(to);
-      qk.scale(exponent, left, step, bad_step);
+      float of_q[2];
+      qk.find_largest(of_q);
+      reduce_rows(of_q);
+      qk.scale(of_q, exponent, left_from(step), step, bad_step);
       note(exponent, 2);
       qk.template store<At::q_high, At::q_low>(to);
-      if (c + 1 < block.chunks) load_qk(next_k, views.k, left - chunk);
     }
+    // Before more loads, for which the fence would wait.
     fence_async_proxy();
     block.arrive(qk_full, c);
+    if (Outputs && c + 1 < block.chunks) load_qk(next_k, views.k, left_from(step + chunk));
     block.wait(tables_ready, c);
     v.template store<At::w_high, At::w_low, true>(to, block.write_scale()[row],
                                                   block.write_scale()[row + 32]);
     fence_async_proxy();
     block.arrive(v_full, c);
-    left -= chunk;
     step += chunk;
-    if (c + 1 < block.chunks) v.template load<Vector>(next_v, views.v, width_v, left, column, ahead_v);
+    if (c + 1 < block.chunks) v.template load<Vector>(next_v, views.v, width_v, left_from(step), column, ahead_v);
   }
   if (bad_step != no_bad_step) block.call_bad(bad_step);
 }
@@ -487,7 +510,7 @@ __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceVi
   using At = Place<NP, Outputs>;
   const int warp = thread / 32, lane = thread % 32;
   float state[NP][32];
-  const int slot = (block.bh * cut.column_blocks + block.first_column / columns) * cut.segments;
+  const int slot = (block.bh * cut.column_blocks + block.first_column / columns) * pieces_of(cut);
   constexpr Index slot_floats = NP * 32 * 128;
 
   // Element i of a thread's part p of the state.
@@ -505,14 +528,6 @@ __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceVi
         state[p][i] = views.initial_state.data[views.initial_state.at(block.b, block.h, row, column_of(i))];
     }
   }
-  if (Outputs)
-    for (int before = 0; before < block.segment; ++before) {
-      const float decay = segment_decays[slot + before];
-      const float* from = segment_states + (slot + before) * slot_floats + thread;
-      GAUGEBLOCK_UNROLL
-      for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
-      for (int i = 0; i < 32; ++i) state[p][i] = fmaf(decay, state[p][i], __ldcg(from + (p * 32 + i) * 128));
-    }
   const auto largest_in = [&](int p, float largest) {
     GAUGEBLOCK_UNROLL
     for (int i = 0; i < 32; ++i) largest = larger_magnitude(largest, state[p][i]);
@@ -522,6 +537,14 @@ __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceVi
   MultiplierLoader multipliers(block, views, warp, lane);
   StateFactors of = make_tables(block, 0, multipliers.next(views), warp, lane);
   Multipliers next = multipliers.next(views);
+  if (Outputs)
+    for (int before = 0; before < block.unit * cut.pieces; ++before) {
+      const float decay = segment_decays[slot + before];
+      const float* from = segment_states + (slot + before) * slot_floats + thread;
+      GAUGEBLOCK_UNROLL
+      for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
+      for (int i = 0; i < 32; ++i) state[p][i] = fmaf(decay, state[p][i], __ldcg(from + (p * 32 + i) * 128));
+    }
   GAUGEBLOCK_UNROLL
   for (int p = 0; p < NP; ++p) largest = largest_in(p, largest);
   if (Outputs) copy_state(block, state, largest, 0, warp, lane);
@@ -563,12 +586,12 @@ __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceVi
       copy_state(block, state, largest_in(NP - 1, largest), c + 1, warp, lane);
   }
   if (!Outputs) {
-    float* to = segment_states + (slot + block.segment) * slot_floats + thread;
+    float* to = segment_states + (slot + block.unit) * slot_floats + thread;
     GAUGEBLOCK_UNROLL
     for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
     for (int i = 0; i < 32; ++i) to[(p * 32 + i) * 128] = state[p][i];
-    if (thread == 0) segment_decays[slot + block.segment] = whole_decay;
-  } else if (block.segment == cut.segments - 1) {
+    if (thread == 0) segment_decays[slot + block.unit] = whole_decay;
+  } else if (block.unit == cut.segments - 1) {
     GAUGEBLOCK_UNROLL
     for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
     for (int i = 0; i < 32; ++i) {
@@ -710,6 +733,13 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
   const int width = static_cast<int>(views.V) - block.first_column - pair * 2;  // columns from there on
   int left = static_cast<int>(views.T) - block.first_step - rows[0];
 
+  // The first chunk's q, which is loaded only after k.
+  GAUGEBLOCK_UNROLL
+  for (int line = 0; line < 2 * NP; line += 2) {
+    const int t = block.first_step + thread / 2, at = (line + thread % 2) * 32;
+    const bool exists = t < views.T && at < views.K;
+    prefetch_if(exists, views.q.data + (exists ? views.q.at(block.b, t, block.h, at) : 0));
+  }
   begin_scores(0);
   make_weights(0);
   matrix_wait<0>(score);
@@ -792,20 +822,26 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
 /// What is a warpgroup's own to know. Each works it out for itself: kept from before they part, it would take
 /// registers that none can spare.
 template <int NP, bool Outputs>
-__device__ __forceinline__ Block<NP, Outputs> make_block(const RecurrenceViews& views, Cut cut, int segments,
-                                                         char* memory) {
+__device__ __forceinline__ Block<NP, Outputs> make_block(const RecurrenceViews& views, Cut cut, char* memory) {
   Block<NP, Outputs> block;
   block.memory = memory;
   block.base = shared_address(memory);
-  const int index = static_cast<int>(opaque(blockIdx.x));
+  const int index = static_cast<int>(opaque(blockIdx.x)), units = Outputs ? cut.segments : pieces_of(cut);
   block.first_column = index % cut.column_blocks * columns;
-  block.segment = index / cut.column_blocks % segments;
-  block.bh = index / cut.column_blocks / segments;
+  block.unit = index / cut.column_blocks % units;
+  block.bh = index / cut.column_blocks / units;
   block.b = block.bh / static_cast<int>(views.H);
   block.h = block.bh % static_cast<int>(views.H);
-  block.first_step = block.segment * cut.chunks_of_segment * chunk;
-  const int all = static_cast<int>((views.T + chunk - 1) / chunk);
-  block.chunks = min(cut.chunks_of_segment, all - block.segment * cut.chunks_of_segment);
+  const int segment = Outputs ? block.unit : block.unit / cut.pieces;
+  int first = segment * cut.chunks_of_segment, end = first + cut.chunks_of_segment;
+  if (Outputs) {
+    end = min(end, static_cast<int>((views.T + chunk - 1) / chunk));
+  } else {
+    first += block.unit % cut.pieces * cut.chunks_of_piece;
+    end = min(end, first + cut.chunks_of_piece);
+  }
+  block.first_step = first * chunk;
+  block.chunks = end - first;
   return block;
 }
 
@@ -834,16 +870,24 @@ __device__ void begin_block(char* memory) {
   __syncthreads();  // the barriers are there
 }
 
-/// What each segment but the last writes by itself: its state from a state of zero, and its decay.
+/// Blocks of segment_kernel that a multiprocessor holds.
+constexpr int resident_pieces(int NP) {
+  return NP == 1 ? 2 : 1;
+}
+
+/// What each piece of a segment but the last writes by itself: its state from a state of zero, and its decay.
 template <int NP>
-__global__ void __launch_bounds__(128 * (1 + load_groups), 1)
+__global__ void __launch_bounds__(128 * (1 + load_groups), resident_pieces(NP))
     segment_kernel(RecurrenceViews views, Cut cut, Vectors vectors, float* segment_states,
                    float* segment_decays) {
   extern __shared__ __align__(1024) char shared_memory[];
   begin_block<NP, false>(shared_memory);
-  const Block<NP, false> block = make_block<NP, false>(views, cut, cut.segments - 1, shared_memory);
+  const Block<NP, false> block = make_block<NP, false>(views, cut, shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread < 128)
+  const bool follows = __shfl_sync(0xffffffffU, thread / 128, 0) == 0;
+  if (NP == 1 && follows) asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
+  if (NP == 1 && !follows) asm volatile("setmaxnreg.dec.sync.aligned.u32 64;");
+  if (follows)
     follow_state(block, views, cut, segment_states, segment_decays, thread);
   else if (vectors.inputs)
     load_chunks<true>(block, views, thread - 128);
@@ -859,7 +903,7 @@ __global__ void __launch_bounds__(128 * (2 + load_groups), 1)
   begin_block<NP, true>(shared_memory);
   const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0);
   const int thread = static_cast<int>(threadIdx.x) - group * 128;
-  const auto make = [&] { return make_block<NP, true>(views, cut, cut.segments, shared_memory); };
+  const auto make = [&] { return make_block<NP, true>(views, cut, shared_memory); };
   if (group == 0) {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 176;");
     if (vectors.y)
@@ -931,6 +975,7 @@ __global__ void __launch_bounds__(repair_threads)
 // ---- launches ----
 
 constexpr Index multiprocessors = 132;  // of an H100 or H200; fewer only make the last wave longer
+constexpr Index most_pieces = 8;
 
 Cut cut_of(const RecurrenceArguments& arguments) {
   Cut cut{};
@@ -943,21 +988,32 @@ Cut cut_of(const RecurrenceArguments& arguments) {
   segments = segments < 1 ? 1 : segments;
   cut.chunks_of_segment = static_cast<int>(ceil_div(chunks, segments));
   cut.segments = cut.chunks_of_segment > 0 ? static_cast<int>(ceil_div(chunks, cut.chunks_of_segment)) : 1;
+  // Pieces so that the multiprocessors are done at about the same time; a piece costs about a chunk more.
+  const Index resident = multiprocessors * resident_pieces(arguments.key_size() <= 64 ? 1 : 2);
+  Index least = 0;
+  for (Index pieces = 1; pieces <= most_pieces; ++pieces) {
+    const Index chunks_of_piece = ceil_div(cut.chunks_of_segment, pieces);
+    const Index cost = ceil_div(blocks * (cut.segments - 1) * pieces, resident) * (chunks_of_piece + 1);
+    if (pieces > 1 && (cost >= least || chunks_of_piece * (pieces - 1) >= cut.chunks_of_segment)) continue;
+    least = cost;
+    cut.pieces = static_cast<int>(pieces);
+    cut.chunks_of_piece = static_cast<int>(chunks_of_piece);
+  }
   return cut;
 }
 
-/// Workspace, in floats: states and decays of segments, then the first bad step of each block.
+/// Workspace, in floats: states and decays of pieces, then the first bad step of each block.
 struct Workspace {
   Index states, decays, bad_steps, floats;
 };
 
 Workspace workspace_of(const RecurrenceArguments& arguments, const Cut& cut) {
-  const Index slots = arguments.batches() * arguments.heads() * cut.column_blocks * cut.segments;
+  const Index blocks = arguments.batches() * arguments.heads() * cut.column_blocks;
   const Index parts = arguments.key_size() <= 64 ? 1 : 2;
   Workspace workspace{};
-  workspace.states = cut.segments > 1 ? slots * parts * 32 * 128 : 0;
-  workspace.decays = cut.segments > 1 ? slots : 0;
-  workspace.bad_steps = slots;
+  workspace.decays = blocks * pieces_of(cut);
+  workspace.states = workspace.decays * parts * 32 * 128;
+  workspace.bad_steps = blocks * cut.segments;
   workspace.floats = workspace.states + workspace.decays + workspace.bad_steps;
   return workspace;
 }
@@ -975,7 +1031,7 @@ void launch_for(const RecurrenceArguments& arguments, float* memory, LaunchConte
   const Index blocks = views.B * views.H * cut.column_blocks;
   if (views.T > 0) {
     if (cut.segments > 1)
-      launch(GAUGEBLOCK_KERNEL(segment_kernel<NP>), grid_of(blocks * (cut.segments - 1)),
+      launch(GAUGEBLOCK_KERNEL(segment_kernel<NP>), grid_of(blocks * pieces_of(cut)),
              dim3(128 * (1 + load_groups)), Place<NP, false>::bytes, context, views, cut, vectors, memory,
              decays);
     launch(GAUGEBLOCK_KERNEL(outputs_kernel<NP>), grid_of(blocks * cut.segments),
@@ -996,7 +1052,7 @@ std::optional<std::string> declines(const RecurrenceArguments& arguments) {
            " steps are counted";
   const Cut cut = cut_of(arguments);
   if (auto reason = too_much_workspace(workspace_of(arguments, cut).floats)) return reason;
-  return too_many_blocks(arguments.batches() * arguments.heads() * cut.column_blocks * cut.segments * 2);
+  return too_many_blocks(arguments.batches() * arguments.heads() * cut.column_blocks * cut.segments * most_pieces);
 }
 
 void run(const RecurrenceArguments& arguments, LaunchContext& context) {
