@@ -20,16 +20,20 @@
 //     0      outputs:  Y = A (Q S) + P V,  P = mask(Q Kᵀ)
 //     1      state:  S ← G S + Kᵀ W  in float32, and its split copy for warpgroup 0; decay tables
 //     2, 3   load, scale and split q, k, v, and W = (what gates leave of beta) v, two chunks in flight
+// The launch before has no warpgroup of outputs, and cuts segments into pieces, so that all multiprocessors
+// are done at about the same time.
 //
 // Takes any T, K and V up to 128 (padded to 64 or 128 by zeros), any strides.
 //
-// What bounds it: instructions of warpgroups 2 and 3. K = V = 128 needs 84 products of 64×64×16 a chunk and
-// block, 32 cycles each of the tensor core and of shared memory, where both operands come from: 2700 cycles.
-// A chunk takes 10 000 (B=4, T=4096, H=16 on an H200: 368 µs). What helped: two rows scaled at once without
-// selects, W made from registers, the tables of the next chunk and its scores begun ahead (417 µs before).
-// What did not: one arrival a warp instead of a thread (371 µs). A further gain needs fewer instructions
-// there (Q as register fragments of warpgroup 0, the decay on K instead of a second V tile), more warps that
-// load, and then two warpgroups of outputs.
+// What bounds it (B=4, T=4096, H=16, K=V=128 on an H200: 296 µs, 7800 cycles a chunk): what warpgroups 2 and 3
+// wait for, since they never pause: shuffles and stores to shared memory, and loads behind both. Shared memory
+// and L1 are busy 74 % of the time, half of it by the 84 matrix products of 64×64×16 a chunk, 32 cycles each,
+// whose operands both lie there (tensor cores: 32 %); issue slots 44 %. What helped: prefetching lines by plain
+// instructions (bulk ones take a loop over lanes), the tables by four warps instead of one, reductions before
+// stores, two rows scaled at once, W made from registers, the next chunk's scores begun ahead (417 µs before).
+// What did not: a third loading warpgroup with a tensor each (56 registers a thread, which spill: 389 µs), one
+// arrival a warp instead of a thread (371 µs). A further gain needs less traffic in shared memory (Q as
+// register fragments of warpgroup 0, the decay on K instead of a second V tile).
 #include <cfloat>
 #include <climits>
 #include <cstdint>
@@ -355,7 +359,8 @@ __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceVie
     fence_async_proxy();
     block.arrive(v_full, c);
     step += chunk;
-    if (c + 1 < block.chunks) v.template load<Vector>(next_v, views.v, width_v, left_from(step), column, ahead_v);
+    if (c + 1 < block.chunks)
+      v.template load<Vector>(next_v, views.v, width_v, left_from(step), column, ahead_v);
   }
   if (bad_step != no_bad_step) block.call_bad(bad_step);
 }
@@ -451,8 +456,8 @@ __device__ __forceinline__ StateFactors make_tables(const Block<NP, Outputs>& bl
   if (lane == 0) tables.largest[warp] = largest_of_block;
   state_barrier();  // the largest of each warp are there
   const float4 largest_of = *reinterpret_cast<const float4*>(tables.largest);
-  const float largest =
-      larger_magnitude(larger_magnitude(largest_of.x, largest_of.y), larger_magnitude(largest_of.z, largest_of.w));
+  const float largest = larger_magnitude(larger_magnitude(largest_of.x, largest_of.y),
+                                         larger_magnitude(largest_of.z, largest_of.w));
   // The state after this chunk is lost, and with it the steps behind.
   const bool fits = fabsf(largest) <= large_factor && fabsf(decay) <= FLT_MAX;
   if (!fits && s == 0) block.call_bad(step + chunk);
@@ -728,8 +733,8 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
             low[2 * j + x]);
   };
 
-  float* next_y = views.y.data + views.y.at(block.b, block.first_step + rows[0], block.h,
-                                            block.first_column + pair * 2);
+  float* next_y =
+      views.y.data + views.y.at(block.b, block.first_step + rows[0], block.h, block.first_column + pair * 2);
   const int width = static_cast<int>(views.V) - block.first_column - pair * 2;  // columns from there on
   int left = static_cast<int>(views.T) - block.first_step - rows[0];
 
@@ -822,7 +827,8 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
 /// What is a warpgroup's own to know. Each works it out for itself: kept from before they part, it would take
 /// registers that none can spare.
 template <int NP, bool Outputs>
-__device__ __forceinline__ Block<NP, Outputs> make_block(const RecurrenceViews& views, Cut cut, char* memory) {
+__device__ __forceinline__ Block<NP, Outputs> make_block(const RecurrenceViews& views, Cut cut,
+                                                         char* memory) {
   Block<NP, Outputs> block;
   block.memory = memory;
   block.base = shared_address(memory);
@@ -1052,7 +1058,8 @@ std::optional<std::string> declines(const RecurrenceArguments& arguments) {
            " steps are counted";
   const Cut cut = cut_of(arguments);
   if (auto reason = too_much_workspace(workspace_of(arguments, cut).floats)) return reason;
-  return too_many_blocks(arguments.batches() * arguments.heads() * cut.column_blocks * cut.segments * most_pieces);
+  return too_many_blocks(arguments.batches() * arguments.heads() * cut.column_blocks * cut.segments *
+                         most_pieces);
 }
 
 void run(const RecurrenceArguments& arguments, LaunchContext& context) {

@@ -41,10 +41,14 @@ struct Place {
 };
 
 /// Columns column … column+3 of row `row` of q, k or v; zeros beyond the row's end.
+template <bool Vector>
 __device__ inline float4 load_quad(const simt::Global<const float>& from, const View4<const float>& view,
-                                   Index row, int column, int width, bool vector) {
-  if (vector && column < width) return simt::load_vector<float4>(from, row + column);
+                                   Index row, int column, int width) {
   float4 four = make_float4(0, 0, 0, 0);
+  if constexpr (Vector) {
+    if (column < width) four = simt::load_vector<float4>(from, row + column);
+    return four;
+  }
   const Index stride = view.stride[3];
   if (column < width) four.x = from[row + column * stride];
   if (column + 1 < width) four.y = from[row + (column + 1) * stride];
@@ -60,9 +64,9 @@ __device__ inline void add_scaled(float4& sum, float weight, const float4& four)
   sum.w = fmaf(weight, four.w, sum.w);
 }
 
-template <int Quads>
-__global__ void __launch_bounds__(threads)
-    tile_masked_attention_kernel(RecurrenceViews views, bool vector_k, bool vector_v) {
+/// Block: (b,h), tile. Vector: whether every row of q, k and v can be loaded in fours.
+template <int Quads, bool Vector>
+__global__ void __launch_bounds__(threads) tile_masked_attention_kernel(RecurrenceViews views) {
   using At = Place<Quads>;
   const Tensors tensors(views);
   GAUGEBLOCK_DYNAMIC_SHARED(float, shared);
@@ -77,8 +81,7 @@ __global__ void __launch_bounds__(threads)
   const int K = static_cast<int>(views.K), V = static_cast<int>(views.V), T = static_cast<int>(views.T);
   const int tid = static_cast<int>(threadIdx.x), warp = tid / 32, lane = tid % 32;
   const int output_tiles = (T + rows - 1) / rows;
-  const int tiles = output_tiles + (K + rows - 1) / rows;
-  const int tile = static_cast<int>(blockIdx.x) % tiles, bh = static_cast<int>(blockIdx.x) / tiles;
+  const int tile = static_cast<int>(blockIdx.y), bh = static_cast<int>(blockIdx.x);
   const int heads = static_cast<int>(views.H);  // at most the number of blocks; 64-bit division is slow
   const Index h = bh % heads, b = bh / heads;
   const bool is_state = tile >= output_tiles;
@@ -93,8 +96,7 @@ __global__ void __launch_bounds__(threads)
   const bool has_query = !is_state && tid < rows * Quads && t0 + tid / Quads < T;
   float4 query = make_float4(0, 0, 0, 0);
   if (has_query)
-    query =
-        load_quad(tensors.q, views.q, views.q.at(b, t0 + tid / Quads, h, 0), tid % Quads * 4, K, vector_k);
+    query = load_quad<Vector>(tensors.q, views.q, views.q.at(b, t0 + tid / Quads, h, 0), tid % Quads * 4, K);
   float own_gate = 1;
   if (tid < rows && t0 + tid < end) own_gate = tensors.gate[views.gate.at(b, t0 + tid, h)];
 
@@ -120,8 +122,8 @@ __global__ void __launch_bounds__(threads)
       for (int i = 0; i < together; ++i) {
         const int at = tid + (group + i) * threads, row = at / Quads, column = at % Quads * 4;
         if (row >= count) continue;
-        some_k[i] = load_quad(tensors.k, views.k, k_first + row * views.k.stride[1], column, K, vector_k);
-        some_v[i] = load_quad(tensors.v, views.v, v_first + row * views.v.stride[1], column, V, vector_v);
+        some_k[i] = load_quad<Vector>(tensors.k, views.k, k_first + row * views.k.stride[1], column, K);
+        some_v[i] = load_quad<Vector>(tensors.v, views.v, v_first + row * views.v.stride[1], column, V);
       }
       GAUGEBLOCK_UNROLL
       for (int i = 0; i < together; ++i) {
@@ -245,11 +247,6 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-Index blocks_of(const RecurrenceArguments& arguments) {
-  return arguments.batches() * arguments.heads() *
-         (ceil_div(arguments.steps(), rows) + ceil_div(arguments.key_size(), rows));
-}
-
 std::optional<std::string> declines(const RecurrenceArguments& arguments) {
   if (arguments.steps() > most_steps)
     return "T is " + std::to_string(arguments.steps()) + ", at most " + std::to_string(most_steps) +
@@ -258,24 +255,28 @@ std::optional<std::string> declines(const RecurrenceArguments& arguments) {
     return "K and V are " + std::to_string(arguments.key_size()) + " and " +
            std::to_string(arguments.value_size()) + ", at most " + std::to_string(most_columns) +
            " fit into a block's shared memory";
-  return too_many_blocks(blocks_of(arguments));
+  return too_many_blocks(arguments.batches() * arguments.heads());
 }
 
 void run(const RecurrenceArguments& arguments, LaunchContext& context) {
   const RecurrenceViews views = views_of(arguments);
-  const bool vector_k = rows_are_aligned(arguments.q, 4) && rows_are_aligned(arguments.k, 4);
-  const bool vector_v = rows_are_aligned(arguments.v, 4);
-  const auto with = [&](auto kernel, Index floats) {
-    launch(kernel, grid_of(blocks_of(arguments)), dim3(threads), floats_bytes(floats), context, views,
-           vector_k, vector_v);
+  const bool vector = rows_are_aligned(arguments.q, 4) && rows_are_aligned(arguments.k, 4) &&
+                      rows_are_aligned(arguments.v, 4);
+  const dim3 grid(static_cast<unsigned>(views.B * views.H),
+                  static_cast<unsigned>(ceil_div(views.T, rows) + ceil_div(views.K, rows)));
+  const auto with = [&](auto kernel, auto other, Index floats) {
+    launch(vector ? kernel : other, grid, dim3(threads), floats_bytes(floats), context, views);
   };
   const Index widest = views.K > views.V ? views.K : views.V;
   if (widest <= 24)
-    with(GAUGEBLOCK_KERNEL(tile_masked_attention_kernel<6>), Place<6>::floats);
+    with(GAUGEBLOCK_KERNEL(tile_masked_attention_kernel<6, true>),
+         GAUGEBLOCK_KERNEL(tile_masked_attention_kernel<6, false>), Place<6>::floats);
   else if (widest <= 64)
-    with(GAUGEBLOCK_KERNEL(tile_masked_attention_kernel<16>), Place<16>::floats);
+    with(GAUGEBLOCK_KERNEL(tile_masked_attention_kernel<16, true>),
+         GAUGEBLOCK_KERNEL(tile_masked_attention_kernel<16, false>), Place<16>::floats);
   else
-    with(GAUGEBLOCK_KERNEL(tile_masked_attention_kernel<32>), Place<32>::floats);
+    with(GAUGEBLOCK_KERNEL(tile_masked_attention_kernel<32, true>),
+         GAUGEBLOCK_KERNEL(tile_masked_attention_kernel<32, false>), Place<32>::floats);
 }
 
 }  // namespace

@@ -17,20 +17,23 @@ constexpr int repeats = 20000;
 template <class Operation>
 double mean_of(Operation operation) {
   double sum = 0;
-  for (int i = 0; i < repeats; ++i)
+  for (int i = 0; i < repeats; ++i) {
+    MonteCarlo::seed(i);
     for (const float lane : operation().value) sum += double(lane);
+  }
   return sum / (double(repeats) * MonteCarlo::lanes);
 }
 
 TEST(MonteCarlo, RoundsToANeighbourWithTheRightMean) {
-  MonteCarlo::seed(1);
   const double exact = double(1.1F) * double(1.3F);
-  for (int i = 0; i < repeats; ++i)
+  for (int i = 0; i < repeats; ++i) {
+    MonteCarlo::seed(i);
     for (const float lane : (MonteCarlo(1.1F) * MonteCarlo(1.3F)).value) {
       const float near = static_cast<float>(exact);
       const float other = std::nextafter(near, double(near) < exact ? 2.0F : 1.0F);
       EXPECT_TRUE(lane == near || lane == other);
     }
+  }
   // The mean of n roundings within one ulp (2^-23) strays by about ulp/2/√n.
   EXPECT_NEAR(mean_of([] { return MonteCarlo(1.1F) * MonteCarlo(1.3F); }), exact,
               0x1p-23 / std::sqrt(repeats));
@@ -53,20 +56,20 @@ TEST(MonteCarlo, ExactResultsStayExact) {
 }
 
 TEST(MonteCarlo, AQuotientHasTheRoundingOfASumInAnotherOrder) {
-  MonteCarlo::seed(5);
   bool differs = false;
-  for (int i = 0; i < 100; ++i)
+  for (int i = 0; i < 100; ++i) {
+    MonteCarlo::seed(i);
     for (const float lane : (MonteCarlo(6.0F) / MonteCarlo(3.0F)).value) {
       EXPECT_NEAR(lane, 2.0F, 0x1p-22);
       differs = differs || lane != 2.0F;
     }
+  }
   EXPECT_TRUE(differs);
   EXPECT_NEAR(mean_of([] { return MonteCarlo(6.0F) / MonteCarlo(3.0F); }), 2, 0x1p-22 / std::sqrt(repeats));
   for (const float lane : (MonteCarlo(0.0F) / MonteCarlo(3.0F)).value) EXPECT_EQ(lane, 0.0F);
 }
 
 TEST(MonteCarlo, SubnormalResultsRoundAtRandomToo) {
-  MonteCarlo::seed(3);
   // 1.5 · 2^-149 lies half way between two subnormal numbers.
   EXPECT_NEAR(mean_of([] { return MonteCarlo(0x1.8p-100F) * MonteCarlo(0x1p-49F); }) / 0x1p-149, 1.5,
               2 / std::sqrt(repeats));
@@ -86,6 +89,17 @@ TEST(MonteCarlo, SameSeedSameRoundings) {
   const MonteCarlo a = MonteCarlo(1.0F) / MonteCarlo(3.0F);
   MonteCarlo::seed(4);
   EXPECT_TRUE(a == MonteCarlo(1.0F) / MonteCarlo(3.0F));
+}
+
+TEST(MonteCarlo, TheSameComputationGivesTheSame) {
+  MonteCarlo::seed(6);
+  const MonteCarlo a(1.1F);
+  const MonteCarlo b(1.3F);
+  EXPECT_TRUE(a * b == a * b);
+  EXPECT_TRUE(a / b + a == a / b + a);
+  bool differ = false;  // the lanes
+  for (const float lane : (a * b).value) differ = differ || lane != (a * b).value[0];
+  EXPECT_TRUE(differ);
 }
 
 TEST(FusedFloat, FusesAProductWithTheNextSum) {

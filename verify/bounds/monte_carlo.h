@@ -2,8 +2,10 @@
 //
 // A `MonteCarlo` holds `lanes` independent runs of the same computation. The exact result x of an operation
 // is rounded to one of its two float32 neighbours, each with the probability that makes the mean equal to x
-// (Parker, "Monte Carlo arithmetic", 1997). Exact results stay exact, but for quotients. The spread over the
-// lanes shows how the rounding errors of a formula add up on the very inputs at hand.
+// (Parker, "Monte Carlo arithmetic", 1997). Exact results stay exact, but for quotients. Which of the two is a
+// function of x, another one in each lane: like a computer, a lane computes the same from the same, so that
+// the errors of repeated inputs line up. The spread over the lanes shows how the rounding errors of a formula
+// add up on the very inputs at hand.
 #pragma once
 
 #include <Eigen/Core>
@@ -32,10 +34,10 @@ class MonteCarlo {
 
   std::array<float, lanes> value;
 
-  /// Seeds this thread's random roundings.
+  /// Seeds this thread's roundings.
   static void seed(std::uint64_t seed) {
-    for (int lane = 0; lane < lanes; ++lane)  // distinct, well mixed, never zero
-      random_state()[lane] = scramble(seed + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(lane)) | 1U;
+    for (int lane = 0; lane < lanes; ++lane)
+      keys()[lane] = scramble(seed + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(lane + 1));
   }
 
   /// Largest relative error of exp in this thread, in units of u = 2^-24; at least 1, the rounding itself.
@@ -58,14 +60,16 @@ class MonteCarlo {
   }
   friend MonteCarlo operator*(const MonteCarlo& a, const MonteCarlo& b) {
     Wide product = a.wide() * b.wide();
-    if (product_error() > 1) product *= 1 + (product_error() - 1) * std::ldexp(1.0, -24) * random_unit();
+    if (product_error() > 1)
+      product *= 1 + (product_error() - 1) * std::ldexp(1.0, -24) * random_unit(product);
     return rounded(product);
   }
   /// With one rounding more, of up to u either way, that is there also when all is exact. Every quotient of
   /// the forms is one of a sum (a mean, a variance, a softmax), and where this order of the sum was exact by
   /// luck, another one is not.
   friend MonteCarlo operator/(const MonteCarlo& a, const MonteCarlo& b) {
-    return rounded(a.wide() / b.wide() * (1 + std::ldexp(1.0, -24) * random_unit()));
+    const Wide quotient = a.wide() / b.wide();
+    return rounded(quotient * (1 + std::ldexp(1.0, -24) * random_unit(quotient)));
   }
   /// In every lane; Eigen's vector products ask for it.
   friend bool operator==(const MonteCarlo& a, const MonteCarlo& b) { return a.value == b.value; }
@@ -87,7 +91,7 @@ class MonteCarlo {
   /// e^a with a relative error drawn uniformly within exp_error() · u.
   friend MonteCarlo exp(const MonteCarlo& a) {
     const double spread = (exp_error() - 1) * std::ldexp(1.0, -24);
-    const Wide unit = random_unit();
+    const Wide unit = random_unit(a.wide());
     Wide power;
     for (int lane = 0; lane < lanes; ++lane)
       power[lane] = std::exp(double(a.value[lane])) * (1 + spread * unit[lane]);
@@ -114,25 +118,27 @@ class MonteCarlo {
     return __builtin_convertvector(narrow, Wide);
   }
 
-  static std::array<std::uint64_t, lanes>& random_state() {
-    thread_local std::array<std::uint64_t, lanes> state{1, 2, 3, 4, 5, 6, 7, 8};
-    return state;
+  static std::array<std::uint64_t, lanes>& keys() {
+    thread_local std::array<std::uint64_t, lanes> keys{1, 2, 3, 4, 5, 6, 7, 8};
+    return keys;
   }
-  /// One xorshift64 step of every lane (Marsaglia, "Xorshift RNGs", 2003).
-  static Bits next_random() {
-    std::array<std::uint64_t, lanes>& state = random_state();
-    Bits x;
-    std::memcpy(&x, state.data(), sizeof x);
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    std::memcpy(state.data(), &x, sizeof x);
-    return x;
+  /// Random bits for x, lane by lane; `salt` makes others. Two rounds of multiplying and folding mix all bits.
+  static Bits random_bits(Wide x, std::uint64_t salt = 0) {
+    constexpr std::uint64_t odd = 0xd6e8feb86659fd93U;
+    Bits key;
+    std::memcpy(&key, keys().data(), sizeof key);
+    Bits bits = std::bit_cast<Bits>(x) ^ (key + salt);
+    bits ^= bits >> 32;
+    bits *= odd;
+    bits ^= bits >> 32;
+    bits *= odd;
+    return bits ^ (bits >> 32);
   }
 
-  /// Uniform in [-1, 1), lane by lane.
-  static Wide random_unit() {
-    return __builtin_convertvector(next_random() >> 11, Wide) * std::ldexp(1.0, -52) - 1;
+  /// Uniform in [-1, 1), lane by lane: for errors beside the rounding of x.
+  static Wide random_unit(Wide x) {
+    return __builtin_convertvector(random_bits(x, 0x9e3779b97f4a7c15U) >> 11, Wide) * std::ldexp(1.0, -52) -
+           1;
   }
 
   /// Rounds at random: a random number below one float32 ulp is added to the bits of |x|, then the bits that
@@ -142,7 +148,7 @@ class MonteCarlo {
     constexpr std::uint64_t below_ulp = (1U << 29) - 1;  // 53 - 24 bits
     constexpr std::uint64_t magnitude = ~(std::uint64_t{1} << 63);
     constexpr auto smallest_normal = std::bit_cast<std::uint64_t>(double{std::numeric_limits<float>::min()});
-    const Bits random = next_random();
+    const Bits random = random_bits(exact);
     const Bits bits = std::bit_cast<Bits>(exact);
     const Narrow narrow =
         __builtin_convertvector(std::bit_cast<Wide>((bits + (random >> 35)) & ~below_ulp), Narrow);

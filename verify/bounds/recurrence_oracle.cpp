@@ -418,13 +418,13 @@ class RecurrenceOracle final : public Oracle {
       if (arithmetic.operands == Operands::split_half) {
         const std::vector<double>& repaired = likely(output, {.form = "sequential"});
         for (std::size_t e = 0; e < limit.size(); ++e)
-          limit[e] = std::max(limit[e] +
-                                  claims::unit_roundoff *
-                                      claims::split_likely_roundings(keys_, arithmetic.chunk) *
-                                      majorants.plain[e] +
-                                  claims::small_entry_error * majorants.coarse[e] +
-                                  eta * claims::scaled_underflow * majorants.underflow[e],
-                              repaired[e]);
+          limit[e] =
+              std::max(limit[e] +
+                           claims::unit_roundoff * claims::split_likely_roundings(keys_, arithmetic.chunk) *
+                               majorants.plain[e] +
+                           claims::small_entry_error * majorants.coarse[e] +
+                           eta * claims::scaled_underflow * majorants.underflow[e],
+                       repaired[e]);
       }
       likely_[{output, arithmetic}] = std::move(limit);
     }
