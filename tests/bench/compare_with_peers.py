@@ -267,16 +267,19 @@ def compare_axial(library, rows, with_compile):
         compare(work, {"gaugeblock auto": lambda x: our_axial(library, x, heads, variants)}, inputs, expected, rows)
         rows[-1]["variant"] = ", ".join(sorted(variants))
         peers = {}
-        for precision, tf32 in (("float32", False), ("TF32", True)):
-            def eager(x, tf32=tf32):
+
+        def peer(block, tf32):
+            def make(x):
                 def run():
                     torch.backends.cuda.matmul.allow_tf32 = tf32
-                    return axial_block(x["x"], x["row"], x["col"], heads)
+                    return block(x["x"], x["row"], x["col"], heads)
                 return run
-            peers[f"PyTorch eager, SDPA, {precision}"] = eager
-        if with_compile:
-            compiled = torch.compile(axial_block)
-            peers["torch.compile, float32"] = lambda x: lambda: compiled(x["x"], x["row"], x["col"], heads)
+            return make
+
+        for precision, tf32 in (("float32", False), ("TF32", True)):
+            peers[f"PyTorch eager, SDPA, {precision}"] = peer(axial_block, tf32)
+            if with_compile:
+                peers[f"torch.compile, {precision}"] = peer(torch.compile(axial_block), tf32)
         compare(work, peers, inputs[:16], expected, rows)
         torch.backends.cuda.matmul.allow_tf32 = False
 

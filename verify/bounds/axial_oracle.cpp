@@ -202,14 +202,13 @@ class AxialOracle final : public Oracle {
       const std::vector<MonteCarlo>& actual = output == "y" ? buffers.y : buffers.row;
       std::vector<double>& limit = likely_[{output, arithmetic}] =
           likely_limit(truth, mean_square_deviation(actual, truth), errors, pooling(output, arithmetic));
-      // Whether a softmax takes one value or another, a few runs may all miss: there, and where no bound is
-      // finite, the proved bound is all that can be said.
+      // Whether a softmax takes one value or another, a few runs may all miss: there the proved bound is all
+      // that can be said.
       const std::vector<double>& proved_limit = proved(output, arithmetic);
       const std::vector<bool>& unsteady = unsteady_.at({output, arithmetic});
       const std::size_t D = limit.size() / unsteady.size();
       for (std::size_t e = 0; e < limit.size(); ++e)
-        if (unsteady[e / D] || !std::isfinite(proved_limit[e]))
-          limit[e] = std::max(limit[e], proved_limit[e]);
+        if (unsteady[e / D]) limit[e] = std::max(limit[e], proved_limit[e]);
     }
   }
 
