@@ -413,6 +413,9 @@ TEST_F(RecurrenceKernels, ThePrefixProductLooksAtEveryElement) {
   const std::vector<std::pair<std::string, Change>> changes{
       {"beta", [](Problem& p) { p.beta.values[row] = 0x1p120F; }},
       {"q, first element of a lane", [](Problem& p) { p.q.values[row * K + 3] = 0x1p126F; }},
+      {"q, a lane of the upper half", [](Problem& p) { p.q.values[row * K + 19] = 0x1p126F; }},
+      {"k and v, lanes of the upper half",
+       [](Problem& p) { p.k.values[row * K + 20] = p.v.values[row * V + 21] = 0x1p60F; }},
       {"q, second element of a lane", [](Problem& p) { p.q.values[row * K + 35] = 0x1p126F; }},
       {"k and v, first elements",
        [](Problem& p) { p.k.values[row * K + 1] = p.v.values[row * V + 2] = 0x1p60F; }},
