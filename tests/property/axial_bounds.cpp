@@ -49,6 +49,26 @@ RC_GTEST_PROP(AxialVariants, StayWithinTheirBounds, ()) {
   }
 }
 
+// Where correct kernels were once suspected.
+TEST(AxialVariants, AreNotSuspectedAgain) {
+  std::vector<const Variant*> variants;
+  for (const Variant& variant : all_variants())
+    if (variant.operation == Operation::axial && variant.backend != "cuda") variants.push_back(&variant);
+  // The plain forms' sums for the mean are exact, that of a tree is not; tokens repeat and err alike.
+  for (const char* text : {"axial:H=1,W=1,D=5,heads=5,passes=col,x=offset,seed=936591",
+                           "axial:H=5,W=17,D=6,heads=3,passes=both,x=constant,layout=broadcast,seed=278268"})
+    for (const CaseVerdict& result : check_case(variants, parse_case(text), RelationEffort::some))
+      EXPECT_TRUE(result.verdict.outcome == Outcome::pass || result.verdict.outcome == Outcome::unsupported)
+          << result.message;
+
+  // Sixteen equal tokens whose mean is one ulp further off than that of the plain forms: by 0.01627 on an H200.
+  const Problem problem = make_problem(
+      parse_case("axial:H=16,W=32,D=18,heads=6,passes=col,x=offset,layout=broadcast,seed=304968"));
+  const Arithmetic arithmetic{
+      .form = "online_softmax", .exp_error = 2.5, .reciprocal_root = true, .operands = Operands::split_half};
+  EXPECT_GE(make_oracle(problem)->likely("y", arithmetic)[(6 * 32 + 7) * 18 + 12], 0.01627);
+}
+
 /// What bounds are infinite for: tokens without variance, or with almost none beside their mean.
 bool may_lack_a_bound(const AxialCase& c) {
   return c.x.family == InputFamily::constant || c.x.family == InputFamily::value ||

@@ -2,10 +2,10 @@
 //
 // A `MonteCarlo` holds `lanes` independent runs of the same computation. The exact result x of an operation
 // is rounded to one of its two float32 neighbours, each with the probability that makes the mean equal to x
-// (Parker, "Monte Carlo arithmetic", 1997). Exact results stay exact, but for quotients. Which of the two is a
-// function of x, another one in each lane: like a computer, a lane computes the same from the same, so that
-// the errors of repeated inputs line up. The spread over the lanes shows how the rounding errors of a formula
-// add up on the very inputs at hand.
+// (Parker, "Monte Carlo arithmetic", 1997). Exact results stay exact, but for quotients. Which neighbour it is
+// depends on x and the lane alone: like a computer, a lane computes the same from the same, so that the errors
+// of repeated inputs line up. The spread over the lanes shows how the rounding errors of a formula add up on
+// the very inputs at hand.
 #pragma once
 
 #include <Eigen/Core>
