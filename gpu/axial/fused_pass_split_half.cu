@@ -9,13 +9,14 @@
 //
 // - `short_sequence_kernel`: up to 64 tokens, 32 or 64 channels in heads of 16, contiguous channels. A warp a
 //   (tile, head), everything in registers and shared memory, weights brought in by the bulk copy engine; the
-//   second pass's come while the first one runs. B=4, 32×32, D=64 takes 8.5 µs on an H200 (`gaugeblock bench`:
+//   second pass's come while the first one runs. B=4, 32×32, D=64 takes 8.9 µs on an H200 (`gaugeblock bench`:
 //   replays of a graph), of which two empty kernels would take 1.1 to 1.8. Bound by latency: a pass
 //   is one chain of dependent steps (tokens, LayerNorm, products, attention, projection), and its products
 //   alone, counted at full rate, are a fifth of it. What helped: W_out fetched behind the other weights,
-//   tokens asked for before the first barrier (9.1 → 8.5). What did not: weights multicast to clusters of 2
-//   or 4 blocks (9.9, 12.6), letting the second pass in later. A further gain needs both passes in one
-//   launch.
+//   tokens asked for before the first barrier (9.1 → 8.5). What cost some 0.3: sums of v and of y rounded
+//   instead of truncated (error 1.52 → 1.28 times that of float32). What did not help: weights multicast to
+//   clusters of 2 or 4 blocks (9.9, 12.6), letting the second pass in later. A further gain needs both passes
+//   in one launch.
 // - `any_shape_kernel`: heads up to 128, channels up to 256, any number of tokens, any strides. What a warp
 //   hands on to itself (n, q, o) and to others (k, v) lies in a workspace that the caches hold. B=8, 128×128,
 //   D=128 takes 1545 µs, 3.7 times what `warpgroup_pass_split_half` takes, for the same products: it waits
@@ -27,6 +28,7 @@
 #include "gaugeblock/gpu/axial/bulk_copy.h"
 #include "gaugeblock/gpu/axial/split_half.h"
 #include "gaugeblock/gpu/axial/workspace_run.h"
+#include "gaugeblock/gpu/runtime/dependent_launch.h"
 
 namespace gaugeblock::gpu {
 namespace GAUGEBLOCK_BACKEND {
@@ -339,7 +341,7 @@ __global__ void __launch_bounds__(32 * Steps * Tiles, Steps* Tiles <= 8 ? 2 : 1)
                 &out_arrived);
   }
   // The next pass may come onto the multiprocessor and fetch its weights; its tokens it waits for.
-  asm volatile("griddepcontrol.launch_dependents;");
+  let_next_kernel_begin();
   const float scale = weights.logit_scale[head];
   const float4 out_scale = *reinterpret_cast<const float4*>(weights.out_scale + 16 * head + 4 * t);
   const float4 bias = *reinterpret_cast<const float4*>(weights.out_bias + 16 * head + 4 * t);
@@ -355,7 +357,7 @@ __global__ void __launch_bounds__(32 * Steps * Tiles, Steps* Tiles <= 8 ? 2 : 1)
     norm_weight[k] = *reinterpret_cast<const float4*>(weights.norm_weight + 16 * k + 4 * t);
     norm_bias[k] = *reinterpret_cast<const float4*>(weights.norm_bias + 16 * k + 4 * t);
   }
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  wait_for_kernel_in_front();
 
   Fragment n[Steps];
   float4 residual0, residual1;  // of the columns of y that this warp writes
@@ -404,7 +406,9 @@ __global__ void __launch_bounds__(32 * Steps * Tiles, Steps* Tiles <= 8 ? 2 : 1)
   Fragment q;
   uint4* const head_keys = keys + head * Tiles * 128 + lane;  // a tile: k [2][32], v [2][32]
   {
-    float large[6][4] = {}, small[6][4] = {};  // q, k: 16 tokens × 8 channels; v: 16 channels × 8 tokens
+    // q, k: 16 tokens × 8 channels; v: 16 channels × 8 tokens, whose large parts are summed with rounding, not
+    // by the tensor core, which truncates: nothing behind v averages that out.
+    float large[6][4] = {}, small[6][4] = {};
     const uint4* w = packed + head * short_head_words<Steps> + lane;
     barrier_wait(&arrived[head], 0);
     GAUGEBLOCK_UNROLL
@@ -415,9 +419,12 @@ __global__ void __launch_bounds__(32 * Steps * Tiles, Steps* Tiles <= 8 ? 2 : 1)
       const std::uint32_t hi[4] = {high.x, high.y, high.z, high.w}, lo[4] = {low.x, low.y, low.z, low.w};
       GAUGEBLOCK_UNROLL
       for (int i = 0; i < 2; ++i) {
+        float part[4] = {};
         multiply(small[4 + i], hi, n[k].lo[i], n[k].lo[2 + i]);
-        multiply(large[4 + i], hi, n[k].hi[i], n[k].hi[2 + i]);
+        multiply(part, hi, n[k].hi[i], n[k].hi[2 + i]);
         multiply(small[4 + i], lo, n[k].hi[i], n[k].hi[2 + i]);
+        GAUGEBLOCK_UNROLL
+        for (int j = 0; j < 4; ++j) large[4 + i][j] += part[j];
       }
     }
     GAUGEBLOCK_UNROLL
@@ -487,12 +494,13 @@ __global__ void __launch_bounds__(32 * Steps * Tiles, Steps* Tiles <= 8 ? 2 : 1)
   }
   __syncthreads();  // o of all heads is there before its projection
 
-  float large[2][4] = {}, small[2][4] = {}, less[2][4] = {};
+  float sum[2][4] = {}, small[2][4] = {}, less[2][4] = {};
   barrier_wait(&out_arrived, 0);
   GAUGEBLOCK_UNROLL
   for (int k = 0; k < Steps; ++k) {
     const Fragment a = load_fragment(outputs + k * 64);
     const uint4* w = packed + k * short_head_words<Steps> + Steps * 192 + 2 * head * 32 + lane;
+    float large[2][4] = {};  // of a head by itself: sums of heads are rounded, the tensor core's truncated
     GAUGEBLOCK_UNROLL
     for (int i = 0; i < 2; ++i) {
       const uint4 u = w[32 * i];
@@ -500,19 +508,20 @@ __global__ void __launch_bounds__(32 * Steps * Tiles, Steps* Tiles <= 8 ? 2 : 1)
       multiply(large[i], a.hi, u.x, u.y);
       multiply(less[i], a.lo, u.x, u.y);
     }
+    add(sum, large);
   }
   GAUGEBLOCK_UNROLL
   for (int i = 0; i < 2; ++i) GAUGEBLOCK_UNROLL
-  for (int j = 0; j < 4; ++j) large[i][j] += small[i][j] + less[i][j];
+  for (int j = 0; j < 4; ++j) sum[i][j] += small[i][j] + less[i][j];
   float* to = y + l0 * pass.y.stride[2] + 16 * head + 4 * t;
-  residual0.x += fmaf(large[0][0], out_scale.x, bias.x);
-  residual0.y += fmaf(large[0][1], out_scale.y, bias.y);
-  residual0.z += fmaf(large[1][0], out_scale.z, bias.z);
-  residual0.w += fmaf(large[1][1], out_scale.w, bias.w);
-  residual1.x += fmaf(large[0][2], out_scale.x, bias.x);
-  residual1.y += fmaf(large[0][3], out_scale.y, bias.y);
-  residual1.z += fmaf(large[1][2], out_scale.z, bias.z);
-  residual1.w += fmaf(large[1][3], out_scale.w, bias.w);
+  residual0.x += fmaf(sum[0][0], out_scale.x, bias.x);
+  residual0.y += fmaf(sum[0][1], out_scale.y, bias.y);
+  residual0.z += fmaf(sum[1][0], out_scale.z, bias.z);
+  residual0.w += fmaf(sum[1][1], out_scale.w, bias.w);
+  residual1.x += fmaf(sum[0][2], out_scale.x, bias.x);
+  residual1.y += fmaf(sum[0][3], out_scale.y, bias.y);
+  residual1.z += fmaf(sum[1][2], out_scale.z, bias.z);
+  residual1.w += fmaf(sum[1][3], out_scale.w, bias.w);
   if (l0 < L) *reinterpret_cast<float4*>(to) = residual0;
   if (l1 < L) *reinterpret_cast<float4*>(to + 8 * pass.y.stride[2]) = residual1;
 }

@@ -25,21 +25,27 @@
 //
 // Takes any T, K and V up to 128 (padded to 64 or 128 by zeros), any strides.
 //
-// What bounds it (B=4, T=4096, H=16, K=V=128 on an H200: 296 µs, 7800 cycles a chunk): what warpgroups 2 and 3
-// wait for, since they never pause: shuffles and stores to shared memory, and loads behind both. Shared memory
-// and L1 are busy 74 % of the time, half of it by the 84 matrix products of 64×64×16 a chunk, 32 cycles each,
-// whose operands both lie there (tensor cores: 32 %); issue slots 44 %. What helped: prefetching lines by plain
-// instructions (bulk ones take a loop over lanes), the tables by four warps instead of one, reductions before
-// stores, two rows scaled at once, W made from registers, the next chunk's scores begun ahead (417 µs before).
-// What did not: a third loading warpgroup with a tensor each (56 registers a thread, which spill: 389 µs), one
-// arrival a warp instead of a thread (371 µs). A further gain needs less traffic in shared memory (Q as
-// register fragments of warpgroup 0, the decay on K instead of a second V tile).
+// What bounds it (B=4, T=4096, H=16, K=V=128 on an H200: 290 to 325 µs from process to
+// process, 7500 to 7900 cycles a chunk): shared memory and L1, busy 74 % of the time, half of it by the 84
+// matrix products of 64×64×16 a chunk, 32 cycles each, whose operands both lie there (tensor cores: 33 %);
+// issue slots 44 %. What helped: prefetching lines by plain instructions (bulk ones take a loop over lanes),
+// the tables by four warps instead of one, reductions before stores, two rows scaled at once, W made from
+// registers, the next chunk's scores begun ahead (417 µs before). What did not: a third loading warpgroup with
+// a tensor each (56 registers a thread, which spill: 389 µs), one arrival a warp instead of a thread (371 µs);
+// and one row a thread by stmatrix, with a third of the shuffles, half the stores and a tenth fewer
+// instructions (the same cycles: warpgroups 2 and 3 then wait for loads, L1 is busy 78 %). A further gain needs
+// less traffic in shared memory (Q as register fragments of warpgroup 0, the decay on K instead of a second V
+// tile).
+//
+// With few (b,h) launches cost most (B=2, T=2048, H=16, K=V=64: 48 µs): each begins while the one in front
+// ends, which saves 7 µs.
 #include <cfloat>
 #include <climits>
 #include <cstdint>
 
 #include "gaugeblock/gpu/recurrence/hopper_matrix.h"
 #include "gaugeblock/gpu/recurrence/kernel_views.h"
+#include "gaugeblock/gpu/runtime/dependent_launch.h"
 #include "gaugeblock/gpu/runtime/device_buffer.h"
 
 namespace gaugeblock::gpu {
@@ -142,7 +148,7 @@ struct Block {
 // ---- loading ----
 
 /// The rows of one tensor that a thread of the loading warpgroups brings: two of a chunk, 32 apart, of which
-/// it has a quarter or an eighth. Eight threads have a row; rows four apart meet no bank twice.
+/// it has an eighth. Eight threads have a row; rows four apart meet no bank twice.
 template <int Quads>
 struct Rows {
   float4 values[2][Quads];
@@ -542,7 +548,8 @@ __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceVi
   MultiplierLoader multipliers(block, views, warp, lane);
   StateFactors of = make_tables(block, 0, multipliers.next(views), warp, lane);
   Multipliers next = multipliers.next(views);
-  if (Outputs)
+  if (Outputs) {
+    wait_for_kernel_in_front();
     for (int before = 0; before < block.unit * cut.pieces; ++before) {
       const float decay = segment_decays[slot + before];
       const float* from = segment_states + (slot + before) * slot_floats + thread;
@@ -550,6 +557,7 @@ __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceVi
       for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
       for (int i = 0; i < 32; ++i) state[p][i] = fmaf(decay, state[p][i], __ldcg(from + (p * 32 + i) * 128));
     }
+  }
   GAUGEBLOCK_UNROLL
   for (int p = 0; p < NP; ++p) largest = largest_in(p, largest);
   if (Outputs) copy_state(block, state, largest, 0, warp, lane);
@@ -887,6 +895,7 @@ __global__ void __launch_bounds__(128 * (1 + load_groups), resident_pieces(NP))
     segment_kernel(RecurrenceViews views, Cut cut, Vectors vectors, float* segment_states,
                    float* segment_decays) {
   extern __shared__ __align__(1024) char shared_memory[];
+  let_next_kernel_begin();
   begin_block<NP, false>(shared_memory);
   const Block<NP, false> block = make_block<NP, false>(views, cut, shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
@@ -906,6 +915,7 @@ __global__ void __launch_bounds__(128 * (2 + load_groups), 1)
     outputs_kernel(RecurrenceViews views, Cut cut, Vectors vectors, float* segment_states,
                    float* segment_decays, int* bad_steps) {
   extern __shared__ __align__(1024) char shared_memory[];
+  let_next_kernel_begin();
   begin_block<NP, true>(shared_memory);
   const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0);
   const int thread = static_cast<int>(threadIdx.x) - group * 128;
@@ -941,6 +951,7 @@ __global__ void __launch_bounds__(repair_threads)
   const int blocks = static_cast<int>((views.V + repair_columns - 1) / repair_columns);
   const Index bh = blockIdx.x / blocks, b = bh / views.H, h = bh % views.H;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  wait_for_kernel_in_front();
   int first_bad = views.T == 0 ? 0 : no_bad_step;
   if (views.T > 0)
     for (int i = lane; i < slots; i += 32) first_bad = min(first_bad, bad_steps[bh * slots + i]);
@@ -1040,12 +1051,13 @@ void launch_for(const RecurrenceArguments& arguments, float* memory, LaunchConte
       launch(GAUGEBLOCK_KERNEL(segment_kernel<NP>), grid_of(blocks * pieces_of(cut)),
              dim3(128 * (1 + load_groups)), Place<NP, false>::bytes, context, views, cut, vectors, memory,
              decays);
-    launch(GAUGEBLOCK_KERNEL(outputs_kernel<NP>), grid_of(blocks * cut.segments),
-           dim3(128 * (2 + load_groups)), Place<NP, true>::bytes, context, views, cut, vectors, memory,
-           decays, bad_steps);
+    launch_dependent(GAUGEBLOCK_KERNEL(outputs_kernel<NP>), grid_of(blocks * cut.segments),
+                     dim3(128 * (2 + load_groups)), Place<NP, true>::bytes, cut.segments > 1, context, views,
+                     cut, vectors, memory, decays, bad_steps);
   }
-  launch(GAUGEBLOCK_KERNEL(repair_kernel), grid_of(views.B * views.H * ceil_div(views.V, repair_columns)),
-         dim3(repair_threads), 0, context, views, cut.column_blocks * cut.segments, bad_steps);
+  launch_dependent(GAUGEBLOCK_KERNEL(repair_kernel),
+                   grid_of(views.B * views.H * ceil_div(views.V, repair_columns)), dim3(repair_threads), 0,
+                   views.T > 0, context, views, cut.column_blocks * cut.segments, bad_steps);
 }
 
 std::optional<std::string> declines(const RecurrenceArguments& arguments) {
@@ -1058,8 +1070,8 @@ std::optional<std::string> declines(const RecurrenceArguments& arguments) {
            " steps are counted";
   const Cut cut = cut_of(arguments);
   if (auto reason = too_much_workspace(workspace_of(arguments, cut).floats)) return reason;
-  return too_many_blocks(arguments.batches() * arguments.heads() * cut.column_blocks * cut.segments *
-                         most_pieces);
+  return too_many_blocks(arguments.batches() * arguments.heads() * cut.column_blocks *
+                         (pieces_of(cut) > cut.segments ? pieces_of(cut) : cut.segments));
 }
 
 void run(const RecurrenceArguments& arguments, LaunchContext& context) {

@@ -1,6 +1,8 @@
-"""compare_with_peers.py LIBRARY [--op recurrence|axial] [--no-compile] [--json FILE]
+"""compare_with_peers.py LIBRARY [--work recurrence|axial|steps|choice] [--no-compile] [--json FILE]
 
-Times this project's kernels and what PyTorch and flash-linear-attention offer for the same work, in one process on one GPU.
+Times this project's kernels and what PyTorch and flash-linear-attention offer for the same work, in one process on one GPU:
+the recurrence, the axial block, and the recurrence against its number of steps. All three unless --work names one; `choice`
+times our kernels of the recurrence among themselves, over sizes: what `auto` rests on (gpu/choice.cpp).
 LIBRARY is libgaugeblock_kernels.so. Every contestant is checked against float64 first: one whose relative error (Frobenius
 norm) is above 1e-2 is not timed. Times are medians of replayed CUDA graphs, inputs rotated past the L2 cache. Peers that are
 not installed, or that fail, are listed as not run, with the reason. Exit: 0; 1 when a kernel of ours is wrong; 3 without a GPU.
@@ -9,7 +11,9 @@ not installed, or that fail, are listed as not run, with the reason. Exit: 0; 1 
 import argparse
 import ctypes
 import json
+import math
 import statistics
+import subprocess
 import sys
 
 try:
@@ -19,6 +23,10 @@ except ImportError:
     sys.exit("compare_with_peers.py: expected PyTorch, found none; pip install torch")
 
 RECURRENCE = [(2, 128, 4, 24), (2, 2048, 16, 64), (4, 4096, 16, 128), (1, 65536, 16, 128)]  # B, T, H, K = V
+STEPS = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536]  # of B = 4, H = 16, K = V = 128
+FITTED_FROM = 1024  # steps: the exponent of time against T is a fit over these and more
+CHOICE = [(B, T, H, K) for K in (24, 64, 128) for B, H in ((2, 4), (4, 16), (8, 64)) for T in (1, 16, 64, 128, 256)]
+CHOSEN_FROM = ["tile_masked_attention", "chunked_split_half", "thread_per_column", "warp_per_column"]
 AXIAL = [(4, 32, 32, 64, 4), (8, 128, 128, 128, 8), (4, 256, 256, 64, 4)]  # B, H, W, D, heads
 WRONG = 1e-2
 PAST_THE_CACHE_BYTES = 256 << 20
@@ -59,14 +67,15 @@ class Library:
         if status != 0:
             raise RuntimeError(self.c.gaugeblock_message().decode())
 
-    def prepared(self, op, problem, kept):
+    def prepared(self, op, problem, kept, variant=None):
         """(variant, function that launches on the current stream); `kept` are tensors that must live as long."""
-        name, size = ctypes.c_char_p(), ctypes.c_size_t()
-        self.check(getattr(self.c, f"gaugeblock_{op}_variant")(ctypes.byref(problem), ctypes.byref(name)))
-        self.check(getattr(self.c, f"gaugeblock_{op}_workspace")(ctypes.byref(problem), None, ctypes.byref(size)))
+        name, size = ctypes.c_char_p(variant), ctypes.c_size_t()
+        if variant is None:
+            self.check(getattr(self.c, f"gaugeblock_{op}_variant")(ctypes.byref(problem), ctypes.byref(name)))
+        self.check(getattr(self.c, f"gaugeblock_{op}_workspace")(ctypes.byref(problem), variant, ctypes.byref(size)))
         workspace = torch.empty(max(size.value, 1), dtype=torch.uint8, device="cuda")
         stream = lambda: PTR(torch.cuda.current_stream().cuda_stream)
-        arguments = lambda: (ctypes.byref(problem), None, PTR(workspace.data_ptr()), ctypes.c_size_t(size.value), stream())
+        arguments = lambda: (ctypes.byref(problem), variant, PTR(workspace.data_ptr()), ctypes.c_size_t(size.value), stream())
         if op == "axial":
             self.check(self.c.gaugeblock_axial_prepare(*arguments()))
         launch = getattr(self.c, f"gaugeblock_{op}_launch")
@@ -75,7 +84,8 @@ class Library:
             self.check(launch(*arguments()))
 
         run.kept = (problem, kept, workspace)
-        return name.value.decode(), run
+        self.chosen = name.value.decode()
+        return self.chosen, run
 
 
 def fill(problem, tensors):
@@ -166,13 +176,13 @@ def recurrence_loop(x, dtype):
     return y
 
 
-def our_recurrence(library, x, variants):
+def our_recurrence(library, x, variants, named=None):
     B, T, H, K = x["q"].shape
     V = x["v"].shape[3]
     y, final_state = torch.empty_like(x["v"]), torch.empty(B, H, K, V, device="cuda")
     problem = Recurrence(B, T, H, K, V)
     fill(problem, {**x, "y": y, "final_state": final_state})
-    variant, run = library.prepared("recurrence", problem, (x, y, final_state))
+    variant, run = library.prepared("recurrence", problem, (x, y, final_state), named)
     variants.add(variant)
 
     def run_and_return():
@@ -194,6 +204,57 @@ def fla_contestants():
 
     return {f"fla {operation.__name__} {str(dtype)[6:]}": made(operation, dtype)
             for operation in (fused_recurrent_simple_gla, chunk_simple_gla) for dtype in (torch.float32, torch.bfloat16)}
+
+
+def exponent_of(points):
+    """Least squares of log(time) over log(steps)."""
+    x, y = ([math.log(point[i]) for point in points] for i in (0, 1))
+    mean_x, mean_y = statistics.mean(x), statistics.mean(y)
+    return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y)) / sum((a - mean_x) ** 2 for a in x)
+
+
+def compare_steps(library, rows):
+    for T in STEPS:
+        B, H, K = 4, 16, 128
+        work = f"steps B={B} T={T} H={H} K=V={K}"
+        print(work, file=sys.stderr)
+        inputs = [recurrence_inputs(B, T, H, K, seed) for seed in range(copies(4 * 4 * B * T * H * K))]
+        expected = recurrence_loop(inputs[0], torch.float64)
+        variants = set()
+        contestants = {"gaugeblock auto": lambda x: our_recurrence(library, x, variants)}
+        try:
+            contestants.update({name: make for name, make in fla_contestants().items() if "chunk" in name})
+        except Exception as failure:
+            rows.append({"work": work, "name": "flash-linear-attention", "not_run": f"not installed ({failure})"})
+        first = len(rows)
+        compare(work, contestants, inputs, expected, rows)
+        for row in rows[first:]:
+            row["steps"] = T
+        rows[first]["variant"] = ", ".join(sorted(variants))
+    for name in sorted({row["name"] for row in rows if "steps" in row and "median_us" in row}):
+        points = [(row["steps"], row["median_us"]) for row in rows
+                  if row.get("steps", 0) >= FITTED_FROM and row["name"] == name and "median_us" in row]
+        if len(points) >= 3:
+            rows.append({"work": f"steps, fit over T >= {FITTED_FROM}", "name": name + ", exponent",
+                         "exponent": exponent_of(points)})
+            print(f"  {rows[-1]['name']}: {rows[-1]['exponent']:.3f}", file=sys.stderr)
+
+
+def compare_choice(library, rows):
+    for B, T, H, K in CHOICE:
+        work = f"choice B={B} T={T} H={H} K=V={K}"
+        print(work, file=sys.stderr)
+        inputs = [recurrence_inputs(B, T, H, K, seed) for seed in range(min(8, copies(4 * 4 * B * T * H * K)))]
+        expected = recurrence_loop(inputs[0], torch.float64)
+        variants = set()
+        contestants = {name: lambda x, name=name: our_recurrence(library, x, variants, name.encode())
+                       for name in CHOSEN_FROM}
+        contestants["gaugeblock auto"] = lambda x: our_recurrence(library, x, variants)
+        compare(work, contestants, inputs, expected, rows)
+        rows[-1]["variant"] = library.chosen
+        times = [row["median_us"] for row in rows[-len(contestants):-1] if "median_us" in row]
+        rows[-1]["of_fastest"] = rows[-1]["median_us"] / min(times)
+        print(f"  auto: {library.chosen}, {rows[-1]['of_fastest']:.2f} x the fastest", file=sys.stderr)
 
 
 def compare_recurrence(library, rows):
@@ -284,10 +345,25 @@ def compare_axial(library, rows, with_compile):
         torch.backends.cuda.matmul.allow_tf32 = False
 
 
+def driver_version():
+    try:
+        return subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], check=True,
+                              capture_output=True, text=True).stdout.split("\n")[0]
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def version_of(module):
+    try:
+        return getattr(__import__(module), "__version__", "unknown")
+    except Exception:
+        return "not installed"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("library")
-    parser.add_argument("--op", choices=["recurrence", "axial"])
+    parser.add_argument("--work", choices=["recurrence", "axial", "steps", "choice"])
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -297,19 +373,26 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     library = Library(options.library)
     rows = []
-    with torch.no_grad():
-        if options.op != "axial":
-            compare_recurrence(library, rows)
-        if options.op != "recurrence":
-            compare_axial(library, rows, not options.no_compile)
-    result = {"gpu": torch.cuda.get_device_name(), "cuda": torch.version.cuda, "pytorch": torch.__version__, "rows": rows}
-    text = json.dumps(result, indent=2) + "\n"
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            file.write(text)
-    else:
-        print(text, end="")
-    return 1 if any(row["name"].startswith("gaugeblock") and "median_us" not in row for row in rows) else 0
+    try:
+        with torch.no_grad():
+            if options.work in (None, "recurrence"):
+                compare_recurrence(library, rows)
+            if options.work in (None, "steps"):
+                compare_steps(library, rows)
+            if options.work == "choice":
+                compare_choice(library, rows)
+            if options.work in (None, "axial"):
+                compare_axial(library, rows, not options.no_compile)
+    finally:  # what was measured before an interrupt is kept
+        result = {"gpu": torch.cuda.get_device_name(), "driver": driver_version(), "cuda": torch.version.cuda,
+                  "pytorch": torch.__version__, "fla": version_of("fla"), "triton": version_of("triton"), "rows": rows}
+        text = json.dumps(result, indent=2) + "\n"
+        if options.json:
+            with open(options.json, "w", encoding="utf-8") as file:
+                file.write(text)
+        else:
+            print(text, end="")
+    return 1 if any(row["name"] == "gaugeblock auto" and "median_us" not in row for row in rows) else 0
 
 
 if __name__ == "__main__":
