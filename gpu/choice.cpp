@@ -5,9 +5,26 @@
 namespace gaugeblock::gpu {
 namespace {
 
-// Measured at T = 128 only (an H200): the work of tile_masked_attention grows with T², where the lines cross
-// has not been swept.
-constexpr Index short_steps = 256;
+// The rules of the recurrence rest on a sweep on an H200, T = 1 … 256, B·H = 8, 64, 512, K = V = 24, 64, 128
+// (tests/bench/compare_with_peers.py --work choice).
+constexpr Index swept_steps = 256;
+
+/// Blocks of tile_masked_attention that an H100 or H200 holds at once: five, two or one on each of its 132
+/// multiprocessors, by the shared memory that rows of K and V take.
+Index tiles_at_once(const RecurrenceArguments& arguments) {
+  const Index widest = std::max(arguments.key_size(), arguments.value_size());
+  return 132 * (widest <= 24 ? 5 : widest <= 64 ? 2 : 1);
+}
+
+/// A tile looks back over 128 steps a round.
+bool has_few_tiles(const RecurrenceArguments& arguments) {
+  if (arguments.steps() > swept_steps) return false;
+  const auto parts = [](Index whole, Index part) { return std::max<Index>((whole + part - 1) / part, 1); };
+  const Index tiles_of_head = parts(arguments.steps(), 8) + parts(arguments.key_size(), 8);
+  const Index most_heads = 3 * tiles_at_once(arguments) / (2 * tiles_of_head * parts(arguments.steps(), 128));
+  return arguments.batches() <= most_heads && arguments.heads() <= most_heads &&
+         arguments.batches() * arguments.heads() <= most_heads;
+}
 
 Index longest_sequence(const AxialArguments& arguments) {
   if (arguments.passes == AxialPasses::row) return arguments.width();
@@ -50,8 +67,14 @@ Choice<Kernel> choose(const std::vector<Rule<Kernel, Arguments>>& rules, const s
 const std::vector<RecurrenceRule>& recurrence_rules() {
   const auto any = [](const RecurrenceArguments&) { return true; };
   static const std::vector<RecurrenceRule> rules{
-      {"tile_masked_attention", "short sequences, T <= 256",
-       [](const RecurrenceArguments& arguments) { return arguments.steps() <= short_steps; }},
+      {"tile_masked_attention",
+       "few tiles: B·H·(⌈T/8⌉ + ⌈K/8⌉)·⌈T/128⌉ at most 1.5 times what a GPU holds at once", has_few_tiles},
+      {"thread_per_column", "one or two steps",
+       [](const RecurrenceArguments& arguments) { return arguments.steps() <= 2; }},
+      {"tile_masked_attention", "T <= 32 with K and V up to 24",
+       [](const RecurrenceArguments& arguments) {
+         return arguments.steps() <= 32 && arguments.key_size() <= 24 && arguments.value_size() <= 24;
+       }},
       {"chunked_split_half", "any T, K and V up to 128, on tensor cores", any},
       {"chunked", "any T and V, K that shared memory holds", any},
       {"thread_per_column", "any sizes", any},
