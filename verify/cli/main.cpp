@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
   app->add_option("--variant", verify.variant, "name or shell pattern");
   app->add_option("--backend", verify.backend, "cpu, simt, cuda or all");
   app->add_option("--cases", verify.cases, "number of generated cases (1000)")->check(CLI::NonNegativeNumber);
-  app->add_option("--time", verify.seconds, "instead: seconds during which cases start");
+  app->add_option("--time", verify.seconds, "instead: seconds during which cases start; no large ones");
   app->add_option("--seed", verify.seed, "seed of the campaign (1)")->check(CLI::NonNegativeNumber);
   app->add_option("--case", verify.given, "this case instead of generated ones, with every relation");
   app->add_option("--repeats", verify.repeats, "how often each run is repeated, for the same bits (1)")

@@ -52,7 +52,7 @@ struct CampaignOptions {
   std::optional<double> seconds;  ///< as many cases as start within this time
   std::vector<Case> given;        ///< these cases instead of generated ones, with every relation
   double largest_work = largest_campaign_work;  ///< of a generated case, see work()
-  std::vector<Case> large;                      ///< strewn among the generated cases, one in a thousand
+  std::vector<Case> large;                      ///< strewn among the generated cases, one in a thousand; slow
   unsigned jobs = 1;
   /// Judges in child processes, so that a variant that crashes, hangs or breaks its device costs one verdict
   /// and not the campaign. Variants on a GPU need it; the caller must not have opened the device.
