@@ -1,9 +1,11 @@
 """The program's contract: exit codes, one clear line for bad input, JSON keys. Usage: check_cli.py PROGRAM"""
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 PROGRAM = sys.argv[1]
 failures = []
@@ -122,6 +124,23 @@ with tempfile.TemporaryDirectory() as folder:
     blocked = pathlib.Path(folder) / "file"
     blocked.write_text("")
     refused(["verify", "--op", "recurrence", "--cases", "1", "--report", str(blocked / "x")], str(blocked))
+
+# An interrupted campaign keeps what it has judged.
+with tempfile.TemporaryDirectory() as folder:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        report = pathlib.Path(folder) / str(int(number))
+        process = subprocess.Popen([PROGRAM, "verify", "--op", "recurrence", "--cases", "10000000", "--jobs", "2", "--report",
+                                    str(report)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None and not report.exists():
+            time.sleep(0.01)
+        time.sleep(0.5)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=120)
+        expect(process.returncode == 3, f"{number.name}: exit {process.returncode}, {err!r}")
+        summary = json.loads((report / "report.json").read_text())["summary"]
+        expect(summary["interrupted"] is True and summary["pass"] > 0, f"{number.name}: {summary}")
+        expect(err == f"gaugeblock: interrupted after {summary['cases']} cases: the report is of these\n", f"{number.name}: {err!r}")
+        expect("Interrupted" in out and (report / "report.txt").read_text() == out, f"{number.name}: the table")
 
 for failure in failures:
     print("FAILED:", failure)

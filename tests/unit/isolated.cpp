@@ -52,6 +52,19 @@ TEST(IsolatedChecker, ABrokenVariantCostsOneVerdict) {
   }
 }
 
+// Ctrl-C reaches the whole group: the case at hand is finished all the same, and the parent decides what then.
+TEST(IsolatedChecker, AnInterruptLeavesTheCaseAtHandAlone) {
+  const std::vector<Variant> variants{with_run("interrupted", [](const Problem& problem, Outputs& outputs) {
+    raise(SIGINT);
+    raise(SIGTERM);
+    sequential().run(problem, outputs);
+  })};
+  IsolatedChecker checker = std::move(IsolatedChecker::several(variants, 1, 10.0).front());
+  const auto results =
+      checker.check({&variants[0]}, parse_case("recurrence:T=3,K=2,V=2"), RelationEffort::some);
+  EXPECT_EQ(results.front().verdict.outcome, Outcome::pass) << results.front().message;
+}
+
 TEST(IsolatedChecker, GivesTheVerdictsOfThisProcess) {
   const std::vector<Variant> variants{sequential(),
                                       with_run("wrong", [](const Problem& problem, Outputs& outputs) {

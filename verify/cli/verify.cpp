@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,17 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
   file << text;
   file.close();
   if (!file) throw InputError(fmt::format("cannot write the report to '{}'", path.string()));
+}
+
+volatile std::sig_atomic_t asked_to_stop = 0;
+
+/// The first SIGINT or SIGTERM ends the campaign with what it has judged; the second one ends the program.
+void stop_when_asked() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { asked_to_stop = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
 }
 
 }  // namespace
@@ -77,16 +89,20 @@ int run_verify(const VerifyOptions& options) {
   if (options.cases) campaign.cases = *options.cases;
   campaign.seconds = options.seconds;
   campaign.progress = progress_line("cases");
-  const CampaignReport report = run_campaign(variants, campaign);
-
-  const std::string json = campaign_json(report).dump(2) + "\n";
-  const std::string table = campaign_table(report);
-  if (!options.report_folder.empty()) {
+  stop_when_asked();
+  if (!options.report_folder.empty()) {  // before the campaign, whose result would else be lost
     std::error_code failure;
     std::filesystem::create_directories(options.report_folder, failure);
     if (failure)
       throw InputError(
           fmt::format("cannot make the report folder '{}': {}", options.report_folder, failure.message()));
+  }
+  campaign.stop = [] { return asked_to_stop != 0; };
+  const CampaignReport report = run_campaign(variants, campaign);
+
+  const std::string json = campaign_json(report).dump(2) + "\n";
+  const std::string table = campaign_table(report);
+  if (!options.report_folder.empty()) {
     write_text(std::filesystem::path(options.report_folder) / "report.json", json);
     write_text(std::filesystem::path(options.report_folder) / "report.txt", table);
   }
@@ -95,6 +111,8 @@ int run_verify(const VerifyOptions& options) {
   const auto of = [&count](Outcome outcome) { return count[static_cast<std::size_t>(outcome)]; };
   if (of(Outcome::fail) + of(Outcome::suspect) > 0) return exit_verdict;
   if (of(Outcome::error) > 0) return exit_device;
+  if (report.stopped)
+    throw DeviceFailure(fmt::format("interrupted after {} cases: the report is of these", report.cases));
   if (of(Outcome::pass) == 0)
     throw NothingToJudge(fmt::format("nothing was judged: {} vacuous, {} unsupported", of(Outcome::vacuous),
                                      of(Outcome::unsupported)));

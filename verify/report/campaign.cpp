@@ -222,6 +222,7 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
   std::mutex mutex;
   std::exception_ptr thrown;
   std::atomic<std::uint64_t> next{0};
+  std::atomic<bool> stopped{false};
 
   // The first thing: a process with several threads is no good parent.
   const unsigned jobs = std::max(1U, options.jobs);
@@ -248,6 +249,10 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
         const bool out_of_time =
             options.given.empty() && options.seconds && seconds_since_start() > *options.seconds;
         if (out_of_time || ((options.given.size() > 0 || !options.seconds) && index >= total)) return;
+        if (options.stop && options.stop()) {
+          stopped = true;
+          return;
+        }
         const Case c = numbered_case(index);
         const Operation operation = operation_of(c);
         std::vector<const Variant*> chosen;
@@ -297,6 +302,7 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
   work(0);
   for (std::thread& thread : threads) thread.join();
   if (thrown) std::rethrow_exception(thrown);
+  report.stopped = stopped;
 
   const CheckCase check = checker(0);
   for (std::size_t v = 0; v < variants.size(); ++v) {

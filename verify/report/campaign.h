@@ -58,6 +58,7 @@ struct CampaignOptions {
   /// and not the campaign. Variants on a GPU need it; the caller must not have opened the device.
   bool isolated = false;
   std::function<void(std::uint64_t done, std::uint64_t of)> progress;  ///< called now and then; may be empty
+  std::function<bool()> stop;  ///< asked before each case: whether no more are to be judged; may be empty
 };
 
 struct VariantSummary {
@@ -89,6 +90,7 @@ struct Failure {
 struct CampaignReport {
   std::uint64_t seed = 0;
   std::uint64_t cases = 0;
+  bool stopped = false;  ///< by CampaignOptions::stop, before the last case
   std::vector<VariantSummary> variants;
   std::vector<Failure> failures;  ///< the first of each variant
   std::map<std::string, std::map<std::string, std::uint64_t>>

@@ -140,6 +140,9 @@ Started start_process(unsigned count, const Body& body) {
       first = kept + 1;
     }
     close_range(first, ~0U, 0);
+    // Sent to the whole group they are for the parent to answer, which ends a child by closing its socket.
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGTERM, SIG_IGN);
     body(own);
     _exit(0);
   }

@@ -69,6 +69,7 @@ Json campaign_json(const CampaignReport& report) {
   json["summary"]["cases"] = report.cases;
   add_counts(json["summary"], report.count());
   json["summary"]["seed"] = report.seed;
+  if (report.stopped) json["summary"]["interrupted"] = true;
   json["variants"] = Json::array();
   for (const VariantSummary& variant : report.variants) {
     Json entry;

@@ -29,6 +29,7 @@ std::string campaign_table(const CampaignReport& report) {
          variant.worst_likely_ratio, share);
   }
   line("");
+  if (report.stopped) line("Interrupted: what stands here is of the cases judged until then.");
   line("{} cases, seed {}. Families drawn:", report.cases, report.seed);
   for (const auto& [key, families] : report.families) {
     std::string counts;
