@@ -125,14 +125,14 @@ bool proved_rejects(const Problem& problem, Oracle& oracle, const Outputs& outpu
 }
 
 /// Whether one of the relations that the campaign tries on this case is broken, as far as outputs show it.
-bool relation_rejects(const Subject& subject, const Problem& problem, Oracle& oracle,
+bool relation_rejects(const Subject& subject, const Problem& problem, Oracle& oracle, DerivedOracles& derived,
                       const Outputs& outputs) {
   Variant variant = *subject.variant;
   if (subject.mutant != nullptr && subject.mutant->unwatched) variant.run = subject.mutant->unwatched;
   for (const Relation* relation : relations_for(problem, RelationEffort::some)) {
     try {
       const RelationResult result =
-          relation->check({variant, problem, oracle, outputs, fnv1a(problem.case_text)});
+          relation->check({variant, problem, oracle, derived, outputs, fnv1a(problem.case_text)});
       if (result.kind == RelationResult::Kind::broken) return true;
     } catch (const std::exception&) {  // declined, or stopped by something that is no relation's doing
     }
@@ -298,6 +298,7 @@ class Table {
   void on_our_inputs(Operation operation, const std::string& backend, std::uint64_t index) {
     const Problem problem = make_problem(default_case(operation, backend, index));
     const std::unique_ptr<Oracle> oracle = make_oracle(problem);
+    DerivedOracles derived;
     const Truths truths = truths_of(problem, *oracle);
     for_each_subject(operation, backend, [&](Subject& subject) {
       const std::optional<Outputs> outputs = unwatched_outputs(subject, problem);
@@ -313,7 +314,7 @@ class Table {
         record(subject, "run property", !broken.empty() && !by_interpreter);
       }
       if (!already_caught(subject, "relation"))
-        record(subject, "relation", relation_rejects(subject, problem, *oracle, *outputs));
+        record(subject, "relation", relation_rejects(subject, problem, *oracle, derived, *outputs));
     });
   }
 

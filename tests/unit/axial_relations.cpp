@@ -34,9 +34,10 @@ RelationResult::Kind judged(const Variant& variant, const std::string& relation)
   const Problem problem =
       make_problem(parse_case("axial:B=2,H=3,W=4,D=8,heads=2,passes=row,layout=padded,seed=1"));
   const auto oracle = make_oracle(problem);
+  DerivedOracles derived;
   const Outputs outputs = run_on(variant, problem);
   for (const Relation& one : axial_relations())
-    if (one.name == relation) return one.check({variant, problem, *oracle, outputs, 1}).kind;
+    if (one.name == relation) return one.check({variant, problem, *oracle, derived, outputs, 1}).kind;
   throw std::logic_error("no relation " + relation);
 }
 

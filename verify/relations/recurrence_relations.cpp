@@ -4,9 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
+#include "gaugeblock/verify/cases/random.h"
 #include "gaugeblock/verify/verdict/verdict.h"
 
 namespace gaugeblock {
@@ -221,10 +224,13 @@ Result split(const RelationInput& in) {
   if (in.variant.declines(second)) return Result::not_applicable("the second part is declined");
   const Outputs second_outputs = run_on(in.variant, second);
   if (!in.variant.promises.split) {
-    second.case_text += " (second part)";
-    const std::unique_ptr<Oracle> oracle = make_oracle(second);
-    const Verdict verdict =
-        judge_outputs(second, *oracle, second_outputs, in.variant.arithmetic, Limits::proved_only);
+    // Variants that agree in every bit of the state share the problem.
+    std::string state;
+    for (const float value : second.input("initial_state").values())
+      state += fmt::format("{:08x}", std::bit_cast<std::uint32_t>(value));
+    second.case_text += fmt::format(" (second part, state {:016x})", fnv1a(state));
+    const Verdict verdict = judge_outputs(second, in.derived.of(second), second_outputs,
+                                          in.variant.arithmetic, Limits::proved_only);
     if (verdict.outcome != Outcome::fail) return Result::holds();
     return Result::broken(
         fmt::format("split at t={}: {}[{}] of the second part is {:.9g}, expected {:.9g} within {:.3g}",
@@ -280,8 +286,7 @@ Result gate_one_sums(const RelationInput& in) {
   problem.case_text += " (gates set to 1)";
   if (in.variant.declines(problem)) return Result::not_applicable("the problem with gates of 1 is declined");
   const Outputs outputs = run_on(in.variant, problem);
-  const std::unique_ptr<Oracle> oracle = make_oracle(problem);
-  const std::vector<double>& bound = oracle->proved("final_state", in.variant.arithmetic);
+  const std::vector<double>& bound = in.derived.of(problem).proved("final_state", in.variant.arithmetic);
   const RecurrenceProblem view = recurrence_view(problem);
   const std::vector<float> actual = outputs.at("final_state").values();
   for (std::size_t e = 0; e < actual.size(); ++e) {
@@ -318,10 +323,8 @@ Result gate_zero_restarts(const RelationInput& in) {
     return Result::not_applicable("a problem with a gate of 0 is declined");
   const Outputs whole_outputs = run_on(in.variant, whole);
   const Outputs rest_outputs = run_on(in.variant, rest);
-  const std::unique_ptr<Oracle> whole_oracle = make_oracle(whole);
-  const std::unique_ptr<Oracle> rest_oracle = make_oracle(rest);
-  const std::vector<double>& whole_bound = whole_oracle->proved("y", in.variant.arithmetic);
-  const std::vector<double>& rest_bound = rest_oracle->proved("y", in.variant.arithmetic);
+  const std::vector<double>& whole_bound = in.derived.of(whole).proved("y", in.variant.arithmetic);
+  const std::vector<double>& rest_bound = in.derived.of(rest).proved("y", in.variant.arithmetic);
   const std::vector<float> whole_y = whole_outputs.at("y").values();
   const std::vector<float> rest_y = rest_outputs.at("y").values();
   const std::vector<Index>& shape = rest_outputs.at("y").shape;

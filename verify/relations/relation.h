@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,11 +14,27 @@
 
 namespace gaugeblock {
 
+/// Oracles of the problems that relations make of one problem. Most are the same for every variant, and an oracle
+/// costs more than many runs: each is made once.
+class DerivedOracles {
+ public:
+  /// Of this problem. Its `case_text` tells it from the others; throws std::logic_error when it does not.
+  Oracle& of(const Problem& problem);
+
+ private:
+  struct Entry {
+    Problem problem;
+    std::unique_ptr<Oracle> oracle;
+  };
+  std::map<std::string, std::unique_ptr<Entry>> entries_;
+};
+
 /// What a relation looks at. `oracle` answers about `problem`; `outputs` are the variant's outputs for it.
 struct RelationInput {
   const Variant& variant;
   const Problem& problem;
   Oracle& oracle;
+  DerivedOracles& derived;  ///< of problems made of `problem`
   const Outputs& outputs;
   std::uint64_t seed;  ///< for choices of a place: derived from the case, so that a case repeats exactly
 };

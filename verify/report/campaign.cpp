@@ -48,7 +48,7 @@ void fail(CaseVerdict& result, Outcome outcome, std::string reason, std::string 
 
 /// The run, its properties, its bounds and its relations.
 CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle& oracle,
-                          RelationEffort effort) {
+                          DerivedOracles& derived, RelationEffort effort) {
   CaseVerdict result;
   if (variant.choose != nullptr) {
     const ChosenVariant chosen = variant.choose(problem);
@@ -56,7 +56,7 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
       fail(result, Outcome::unsupported, chosen.reason, chosen.reason);
       return result;
     }
-    result = check_variant(*chosen.variant, problem, oracle, effort);
+    result = check_variant(*chosen.variant, problem, oracle, derived, effort);
     result.chosen = chosen.variant->name;
     return result;
   }
@@ -88,7 +88,7 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
   for (const Relation* tried : relations_for(problem, effort)) {
     const Relation& relation = *tried;
     try {
-      const RelationResult checked = relation.check({variant, problem, oracle, run.outputs, seed});
+      const RelationResult checked = relation.check({variant, problem, oracle, derived, run.outputs, seed});
       if (checked.kind != RelationResult::Kind::broken) continue;
       fail(result, Outcome::fail, "relation " + relation.name,
            checked.message + " (" + relation.identity + ")");
@@ -146,8 +146,9 @@ void check_case(const std::vector<const Variant*>& variants, const Case& c, Rela
   try {
     const Problem problem = make_problem(c);
     const std::unique_ptr<Oracle> oracle = make_oracle(problem);
+    DerivedOracles derived;
     for (const Variant* variant : variants) {
-      const CaseVerdict result = check_variant(*variant, problem, *oracle, effort);
+      const CaseVerdict result = check_variant(*variant, problem, *oracle, derived, effort);
       take(taken++, result);
     }
   } catch (const InputError&) {
