@@ -25,17 +25,16 @@
 //
 // Takes any T, K and V up to 128 (padded to 64 or 128 by zeros), any strides.
 //
-// What bounds it (B=4, T=4096, H=16, K=V=128 on an H200: 290 to 325 µs from process to
-// process, 7500 to 7900 cycles a chunk): shared memory and L1, busy 74 % of the time, half of it by the 84
-// matrix products of 64×64×16 a chunk, 32 cycles each, whose operands both lie there (tensor cores: 33 %);
-// issue slots 44 %. What helped: prefetching lines by plain instructions (bulk ones take a loop over lanes),
-// the tables by four warps instead of one, reductions before stores, two rows scaled at once, W made from
-// registers, the next chunk's scores begun ahead (417 µs before). What did not: a third loading warpgroup with
-// a tensor each (56 registers a thread, which spill: 389 µs), one arrival a warp instead of a thread (371 µs);
-// and one row a thread by stmatrix, with a third of the shuffles, half the stores and a tenth fewer
-// instructions (the same cycles: warpgroups 2 and 3 then wait for loads, L1 is busy 78 %). A further gain needs
-// less traffic in shared memory (Q as register fragments of warpgroup 0, the decay on K instead of a second V
-// tile).
+// What bounds it (B=4, T=4096, H=16, K=V=128 on an H200: 290 to 325 µs from process to process, 7500 to 7900
+// cycles a chunk): shared memory and L1, busy 74 % of the time, half of it by the 84 matrix products of
+// 64×64×16 a chunk, 32 cycles each, whose operands both lie there (tensor cores: 33 %); issue slots 44 %.
+// What helped: prefetching lines by plain instructions (bulk ones take a loop over lanes), the tables by four
+// warps instead of one, reductions before stores, two rows scaled at once, W made from registers, the next
+// chunk's scores begun ahead (417 µs before). What did not: a third loading warpgroup with a tensor each (56
+// registers a thread, which spill: 389 µs), one arrival a warp instead of a thread (371 µs); and one row a
+// thread by stmatrix, with a third of the shuffles, half the stores and a tenth fewer instructions (the same
+// cycles: warpgroups 2 and 3 then wait for loads, L1 is busy 78 %). A further gain needs less traffic in
+// shared memory (Q as register fragments of warpgroup 0, the decay on K instead of a second V tile).
 //
 // With few (b,h) launches cost most (B=2, T=2048, H=16, K=V=64: 48 µs): each begins while the one in front
 // ends, which saves 7 µs.

@@ -11,11 +11,11 @@
 // For short sequences: T <= 1024, since the work grows with T². Takes K and V up to 128.
 //
 // What bounds it (B=2, T=128, H=4, K=V=24: 152 blocks at once, 4.4 µs on an H200): latency, not a rate. It
-// moves 0.4 MB. A block waits for its loads once (2.6 µs with the launch), then does a scan of 5 shuffles, 24
-// dependent multiply-adds a weight, 16 steps a warp, and three barriers. What helped: long tiles first (5.3
-// → 4.6 µs), code of its own for T <= 128, no division by V. What did not: parameters touched ahead (a launch
-// reads 64 bytes of them in 25 ns), four threads a step with half the outputs each (4.7 µs). A further gain
-// would have to shorten that chain.
+// moves 0.4 MB. A block waits for its loads once, then does a scan of 5 shuffles, 24 dependent multiply-adds
+// a weight, 16 steps a warp, and three barriers. What helped: long tiles first (5.3 → 4.6 µs), code of its
+// own for T <= 128, no division by V. What did not: parameters touched ahead (a launch reads 64 bytes of them
+// in 25 ns), four threads a step with half the outputs each (4.7 µs). A further gain would have to shorten
+// that chain.
 #include "gaugeblock/gpu/recurrence/kernel_views.h"
 
 namespace gaugeblock::gpu {

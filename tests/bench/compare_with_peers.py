@@ -4,8 +4,9 @@ Times this project's kernels and what PyTorch and flash-linear-attention offer f
 the recurrence, the axial block, and the recurrence against its number of steps. All three unless --work names one; `choice`
 times our kernels of the recurrence among themselves, over sizes: what `auto` rests on (gpu/choice.cpp).
 LIBRARY is libgaugeblock_kernels.so. Every contestant is checked against float64 first: one whose relative error (Frobenius
-norm) is above 1e-2 is not timed. Times are medians of replayed CUDA graphs, inputs rotated past the L2 cache. Peers that are
-not installed, or that fail, are listed as not run, with the reason. Exit: 0; 1 when a kernel of ours is wrong; 3 without a GPU.
+norm) is above 1e-2 is not timed. Times are medians of replayed CUDA graphs, inputs rotated past the L2 cache (for `choice` at most
+eight). Peers that are not installed, or that fail, are listed as not run, with the reason. An interrupt keeps what was measured.
+Exit: 0; 1 when a kernel of ours is wrong; 3 without a GPU.
 """
 
 import argparse
@@ -85,8 +86,7 @@ class Library:
             self.check(launch(*arguments()))
 
         run.kept = (problem, kept, workspace)
-        self.chosen = name.value.decode()
-        return self.chosen, run
+        return name.value.decode(), run
 
 
 def fill(problem, tensors):
@@ -193,8 +193,13 @@ def our_recurrence(library, x, variants, named=None):
     return run_and_return
 
 
-def fla_contestants():
-    from fla.ops.simple_gla import chunk_simple_gla, fused_recurrent_simple_gla
+def fla_contestants(work, rows):
+    """None, and a row that says why, where flash-linear-attention cannot be used."""
+    try:
+        from fla.ops.simple_gla import chunk_simple_gla, fused_recurrent_simple_gla
+    except Exception as failure:
+        rows.append({"work": work, "name": "flash-linear-attention", "not_run": f"not installed ({failure})"})
+        return {}
 
     def made(operation, dtype):
         def make(x):
@@ -223,10 +228,7 @@ def compare_steps(library, rows):
         expected = recurrence_loop(inputs[0], torch.float64)
         variants = set()
         contestants = {"gaugeblock auto": lambda x: our_recurrence(library, x, variants)}
-        try:
-            contestants.update({name: make for name, make in fla_contestants().items() if "chunk" in name})
-        except Exception as failure:
-            rows.append({"work": work, "name": "flash-linear-attention", "not_run": f"not installed ({failure})"})
+        contestants.update({name: make for name, make in fla_contestants(work, rows).items() if "chunk" in name})
         first = len(rows)
         compare(work, contestants, inputs, expected, rows)
         for row in rows[first:]:
@@ -248,14 +250,15 @@ def compare_choice(library, rows):
         inputs = [recurrence_inputs(B, T, H, K, seed) for seed in range(min(8, copies(4 * 4 * B * T * H * K)))]
         expected = recurrence_loop(inputs[0], torch.float64)
         variants = set()
-        contestants = {name: lambda x, name=name: our_recurrence(library, x, variants, name.encode())
-                       for name in CHOSEN_FROM}
+        contestants = {name: lambda x, name=name: our_recurrence(library, x, set(), name.encode()) for name in CHOSEN_FROM}
         contestants["gaugeblock auto"] = lambda x: our_recurrence(library, x, variants)
         compare(work, contestants, inputs, expected, rows)
-        rows[-1]["variant"] = library.chosen
+        auto = rows[-1]
+        auto["variant"] = ", ".join(sorted(variants))
         times = [row["median_us"] for row in rows[-len(contestants):-1] if "median_us" in row]
-        rows[-1]["of_fastest"] = rows[-1]["median_us"] / min(times)
-        print(f"  auto: {library.chosen}, {rows[-1]['of_fastest']:.2f} x the fastest", file=sys.stderr)
+        if times and "median_us" in auto:
+            auto["of_fastest"] = auto["median_us"] / min(times)
+            print(f"  auto: {auto['variant']}, {auto['of_fastest']:.2f} x the fastest", file=sys.stderr)
 
 
 def compare_recurrence(library, rows):
@@ -270,10 +273,7 @@ def compare_recurrence(library, rows):
         peers = {}
         if T <= 128:
             peers["PyTorch, step by step"] = lambda x: lambda: recurrence_loop(x, torch.float32)
-        try:
-            peers.update(fla_contestants())
-        except Exception as failure:
-            rows.append({"work": work, "name": "flash-linear-attention", "not_run": f"not installed ({failure})"})
+        peers.update(fla_contestants(work, rows))
         compare(work, peers, inputs[: 16 if T <= 128 else len(inputs)], expected, rows)
 
 

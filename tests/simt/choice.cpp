@@ -71,7 +71,7 @@ TEST(Choice, IsMonotoneInTheChannels) {
     }
 }
 
-// What a sweep on an H200 found to be the fastest by far.
+// What a sweep on an H200 found to be the fastest.
 TEST(Choice, IsTheFastestOfTheSweep) {
   const auto chosen = [](Index B, Index T, Index H, Index K) {
     return choose_kernel(recurrence_of_sizes(B, T, H, K, K), "sm_90").kernel->name;

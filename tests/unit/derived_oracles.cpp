@@ -1,8 +1,6 @@
 // One oracle for each problem that relations make, shared by all variants.
 #include <gtest/gtest.h>
 
-#include <stdexcept>
-
 #include "gaugeblock/verify/cases/case.h"
 #include "gaugeblock/verify/relations/relation.h"
 
@@ -18,8 +16,6 @@ TEST(DerivedOracles, AreMadeOnceAndNeverForAnotherProblem) {
 
   Problem other = problem;
   other.inputs["v"] = mapped(problem.input("v"), [](const auto&, float value) { return -value; });
-  EXPECT_THROW(derived.of(other), std::logic_error);
-  other.case_text += " (v negated)";
   EXPECT_NE(&derived.of(other), &oracle);
   EXPECT_EQ(derived.of(other).expected("y"), make_oracle(other)->expected("y"));
 }

@@ -51,7 +51,8 @@ int main(int argc, char** argv) {
 
   VerifyOptions verify;
   verify.jobs = std::max(1U, std::thread::hardware_concurrency());
-  app = program.add_subcommand("verify", "Judge variants on generated problems.");
+  app = program.add_subcommand(
+      "verify", "Judge variants on generated problems. Ctrl-C ends it with the report of what was judged.");
   app->add_option("--op", verify.op, "recurrence or axial; both when left out");
   app->add_option("--variant", verify.variant, "name or shell pattern");
   app->add_option("--backend", verify.backend, "cpu, simt, cuda or all");

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,7 +17,7 @@ namespace gaugeblock {
 /// costs more than many runs: each is made once.
 class DerivedOracles {
  public:
-  /// Of this problem. Its `case_text` tells it from the others; throws std::logic_error when it does not.
+  /// Of this problem: the one made before where text, attributes and inputs are the same.
   Oracle& of(const Problem& problem);
 
  private:
@@ -26,7 +25,7 @@ class DerivedOracles {
     Problem problem;
     std::unique_ptr<Oracle> oracle;
   };
-  std::map<std::string, std::unique_ptr<Entry>> entries_;
+  std::vector<std::unique_ptr<Entry>> entries_;
 };
 
 /// What a relation looks at. `oracle` answers about `problem`; `outputs` are the variant's outputs for it.
