@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -11,46 +13,110 @@
 
 namespace gaugeblock {
 
-DeviceTensors::DeviceTensors(gpu::Device& device, const Problem& problem, const Outputs& outputs)
+namespace {
+
+constexpr Index alignment_elems = 64;  // 256 bytes
+constexpr Index guard_elems = 256;     // between tensors that lie together, as wide as a buffer's own band
+
+}  // namespace
+
+DeviceTensors::DeviceTensors(gpu::Device& device, const Problem& problem, const Outputs& outputs,
+                             Placement placement)
     : problem_(problem), outputs_(outputs) {
-  for (const auto& [name, tensor] : problem.inputs) place(device, name, tensor, false);
-  for (const auto& [name, tensor] : outputs) place(device, name, tensor, true);
+  const auto measure = [this](const std::string& name, const Tensor& tensor) {
+    Index low = 0;
+    Index high = -1;  // an empty tensor reaches nothing
+    if (tensor.size() > 0) {
+      high = 0;
+      for (int d = 0; d < tensor.rank(); ++d) {
+        const Index reach = (tensor.shape[d] - 1) * tensor.stride[d];
+        low += std::min<Index>(reach, 0);
+        high += std::max<Index>(reach, 0);
+      }
+    }
+    Placed& placed = placed_[name];
+    placed.first = tensor.offset + low;
+    placed.count = high - low + 1;
+    placed.offset = -low;
+  };
+  for (const auto& [name, tensor] : problem.inputs) measure(name, tensor);
+  for (const auto& [name, tensor] : outputs) measure(name, tensor);
+  if (placement == Placement::apart)
+    place_apart(device);
+  else
+    place_together(device);
 }
 
-void DeviceTensors::place(gpu::Device& device, const std::string& name, const Tensor& tensor,
-                          bool is_output) {
-  Index low = 0;
-  Index high = -1;  // an empty tensor reaches nothing
-  if (tensor.size() > 0) {
-    high = 0;
-    for (int d = 0; d < tensor.rank(); ++d) {
-      const Index reach = (tensor.shape[d] - 1) * tensor.stride[d];
-      low += std::min<Index>(reach, 0);
-      high += std::max<Index>(reach, 0);
-    }
+const Tensor& DeviceTensors::host(const std::string& name) const {
+  const auto output = outputs_.find(name);
+  return output != outputs_.end() ? output->second : problem_.input(name);
+}
+
+void DeviceTensors::place_apart(gpu::Device& device) {
+  for (auto& [name, placed] : placed_) {
+    const Index behind_alignment = placed.first % alignment_elems;
+    if (outputs_.contains(name))
+      placed.own.emplace(device, placed.count, name, behind_alignment);
+    else
+      placed.own.emplace(device, host(name).buffer.data() + placed.first, placed.count, name,
+                         behind_alignment);
+    placed.data = placed.own->data();
   }
-  const Index count = high - low + 1;
-  const Index first = tensor.offset + low;
-  constexpr Index alignment_elems = 64;  // 256 bytes
-  const Index behind_alignment = first % alignment_elems;
-  gpu::DeviceBuffer buffer =
-      is_output ? gpu::DeviceBuffer(device, count, name, behind_alignment)
-                : gpu::DeviceBuffer(device, tensor.buffer.data() + first, count, name, behind_alignment);
-  placed_.emplace(name, Placed{std::move(buffer), first, -low});
+}
+
+void DeviceTensors::place_together(gpu::Device& device) {
+  Index end = 0;
+  for (auto& [name, placed] : placed_) {
+    placed.at =
+        (end + alignment_elems - 1) / alignment_elems * alignment_elems + placed.first % alignment_elems;
+    end = placed.at + placed.count + guard_elems;
+  }
+  std::vector<float> image(static_cast<std::size_t>(end), std::bit_cast<float>(gpu::marked_nan_bits));
+  for (const auto& [name, placed] : placed_)
+    if (!outputs_.contains(name))
+      std::copy_n(host(name).buffer.begin() + placed.first, placed.count, image.begin() + placed.at);
+  block_.emplace(device, image.data(), end, "tensors");
+  for (auto& [name, placed] : placed_) placed.data = block_->data() + placed.at;
+}
+
+std::map<std::string, std::vector<float>> DeviceTensors::download() const {
+  std::map<std::string, std::vector<float>> now;
+  const auto require_intact = [](const std::string& name, const std::optional<std::string>& damage) {
+    if (damage) throw RunPropertyBroken(fmt::format("{}: {}", name, *damage));
+  };
+  if (!block_) {
+    for (const auto& [name, placed] : placed_) require_intact(name, placed.own->guard_damage(now[name]));
+    return now;
+  }
+  std::vector<float> image;
+  require_intact("tensors", block_->guard_damage(image));
+  Index end = 0;  // of the tensor before, in the order in which they lie
+  const auto require_guards = [&](const std::string& name, const Placed& placed, Index to) {
+    for (; end < to; ++end)
+      if (std::bit_cast<std::uint32_t>(image[end]) != gpu::marked_nan_bits)
+        require_intact(name, fmt::format("the guard band of '{}' was overwritten at element {} of {}", name,
+                                         end - placed.at, placed.count));
+  };
+  for (const auto& [name, placed] : placed_) {
+    require_guards(name, placed, placed.at);
+    const auto begin = image.begin() + placed.at;
+    now[name].assign(begin, begin + placed.count);
+    end = placed.at + placed.count;
+    require_guards(name, placed, end + guard_elems);
+  }
+  return now;
 }
 
 void DeviceTensors::finish(Outputs& outputs) const {
-  std::vector<float> now;
-  for (const auto& [name, placed] : placed_) {
-    if (const std::optional<std::string> damage = placed.buffer.guard_damage(now))
-      throw RunPropertyBroken(fmt::format("{}: {}", name, *damage));
+  for (const auto& [name, now] : download()) {
+    const Placed& placed = placed_.at(name);
     const auto output = outputs.find(name);
     if (output != outputs.end()) {
       std::copy(now.begin(), now.end(), output->second.buffer.begin() + placed.first);
       continue;
     }
     const Tensor& before = problem_.input(name);
-    for (Index e = 0; e < placed.buffer.count(); ++e)
+    for (Index e = 0; e < placed.count; ++e)
       if (!same_bits(now[e], before.buffer[placed.first + e]))
         throw RunPropertyBroken(fmt::format(
             "the input {} was changed on the device, {} elements behind its start", name, e - placed.offset));
@@ -59,8 +125,9 @@ void DeviceTensors::finish(Outputs& outputs) const {
 
 void run_on_device(gpu::Device& device, const simt::Options& options, const Problem& problem,
                    Outputs& outputs,
-                   const std::function<void(const DeviceTensors&, gpu::LaunchContext&)>& kernel) {
-  const DeviceTensors tensors(device, problem, outputs);
+                   const std::function<void(const DeviceTensors&, gpu::LaunchContext&)>& kernel,
+                   Placement placement) {
+  const DeviceTensors tensors(device, problem, outputs, placement);
   gpu::LaunchContext context(device);
   context.simt = options;
   try {

@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "gaugeblock/gpu/runtime/device.h"
 #include "gaugeblock/gpu/runtime/device_buffer.h"
@@ -11,11 +13,18 @@
 
 namespace gaugeblock {
 
+/// Where the tensors of a problem lie on a device.
+enum class Placement {
+  apart,    ///< each in memory of its own, which the interpreter and memory checkers know by its bounds
+  together  ///< in one block with guard bands between them, so that all come and go in one copy each
+};
+
 /// Device copies of a problem's tensors, each with the same strides and the same alignment within 256 bytes
 /// as on the host; what lies between the elements of a view holds the marked NaN, as on the host.
 class DeviceTensors {
  public:
-  DeviceTensors(gpu::Device& device, const Problem& problem, const Outputs& outputs);
+  DeviceTensors(gpu::Device& device, const Problem& problem, const Outputs& outputs,
+                Placement placement = Placement::apart);
 
   /// The view of an input or output on the device.
   template <int Rank>
@@ -38,22 +47,31 @@ class DeviceTensors {
 
  private:
   struct Placed {
-    gpu::DeviceBuffer buffer;
     Index first = 0;   ///< lowest element the view reaches, as a position in the host's buffer
+    Index count = 0;   ///< from there to the highest
     Index offset = 0;  ///< of the view's first element behind `first`
-    float* address() const { return buffer.data() + offset; }
+    std::optional<gpu::DeviceBuffer> own;  ///< where the tensors lie apart
+    Index at = 0;                          ///< of `first` in block_, where they lie together
+    float* data = nullptr;                 ///< of `first`
+    float* address() const { return data + offset; }
   };
-  void place(gpu::Device& device, const std::string& name, const Tensor& tensor, bool is_output);
+  void place_apart(gpu::Device& device);
+  void place_together(gpu::Device& device);
+  /// The tensors' elements now. Throws RunPropertyBroken when a guard band is damaged.
+  std::map<std::string, std::vector<float>> download() const;
+  const Tensor& host(const std::string& name) const;
 
   const Problem& problem_;
   const Outputs& outputs_;
   std::map<std::string, Placed> placed_;
+  std::optional<gpu::DeviceBuffer> block_;
 };
 
 /// Runs `kernel` with a fresh context of the device. Throws RunPropertyBroken with the interpreter's reports.
 void run_on_device(gpu::Device& device, const simt::Options& options, const Problem& problem,
                    Outputs& outputs,
-                   const std::function<void(const DeviceTensors&, gpu::LaunchContext&)>& kernel);
+                   const std::function<void(const DeviceTensors&, gpu::LaunchContext&)>& kernel,
+                   Placement placement = Placement::apart);
 
 /// The GPU this process uses, opened once. Throws DeviceFailure, with one line, when there is none.
 gpu::Device& cuda_device();

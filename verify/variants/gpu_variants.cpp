@@ -116,7 +116,7 @@ void set_run(Variant& variant, const KernelLaunch& launch, const std::string& ar
       gpu::Device& device = cuda_device();
       if (const auto reason = gpu::declines_architecture(architecture, gpu::current_cuda_architecture()))
         throw NothingToJudge(*reason);
-      run_on_device(device, {}, problem, outputs, launch);
+      run_on_device(device, {}, problem, outputs, launch, Placement::together);
     };
     variant.prepare = [launch](const Problem& problem) { return prepared_launch(launch, problem); };
   }
