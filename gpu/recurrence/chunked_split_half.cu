@@ -12,9 +12,10 @@
 //
 // Where that does not hold a problem (four neighbours of a row below 2^-17 of its largest, which would lose
 // digits; an infinity or NaN; products near the end of float32's range; a carried state 2^60 beyond the
-// chunk's own weights) a step is called bad. `repair_kernel` follows: it does nothing for a (b,h) without one,
-// and otherwise computes it step by step in float32 and replaces the outputs from the first bad step on. So
-// y_t depends on steps up to t only, bit for bit.
+// chunk's own weights) a step is called bad. Then the block's columns are computed once more, step by step in
+// float32, and replace the outputs from the first bad step on: by the block itself at its end, or, where time
+// is cut into segments, by `repair_kernel`, which does nothing for columns without a bad step. So y_t depends
+// on steps up to t only, bit for bit.
 //
 // A block: one (b,h), 64 columns of v, one segment. Warpgroups:
 //     0      outputs:  Y = A (Q S) + P V,  P = mask(Q Kᵀ)
@@ -25,19 +26,21 @@
 //
 // Takes any T, K and V up to 128 (padded to 64 or 128 by zeros), any strides.
 //
-// What bounds it (B=4, T=4096, H=16, K=V=128 on an H200: 290 to 325 µs from process to process, 7500 to 7900
-// cycles a chunk): shared memory and L1, busy 74 % of the time, half of it by the 84 matrix products of
-// 64×64×16 a chunk, 32 cycles each, whose operands both lie there (tensor cores: 33 %); issue slots 44 %.
-// What helped: prefetching lines by plain instructions (bulk ones take a loop over lanes), the tables by four
-// warps instead of one, reductions before stores, two rows scaled at once, W made from registers, the next
-// chunk's scores begun ahead (417 µs before). What did not: a third loading warpgroup with a tensor each (56
-// registers a thread, which spill: 389 µs), one arrival a warp instead of a thread (371 µs); and one row a
-// thread by stmatrix, with a third of the shuffles, half the stores and a tenth fewer instructions (the same
-// cycles: warpgroups 2 and 3 then wait for loads, L1 is busy 78 %). A further gain needs less traffic in
-// shared memory (Q as register fragments of warpgroup 0, the decay on K instead of a second V tile).
+// What bounds it (B=4, T=4096, H=16, K=V=128 on an H200: 270 µs, 4.2 µs a chunk): shared memory and L1, busy
+// three quarters of the time, half of it by the 84 matrix products of 64×64×16 a chunk, 32 cycles each, whose
+// operands both lie there (tensor cores: a third). By clock stamps, warpgroups 2 and 3 never wait for the
+// others, which wait for them a fifth of the time. What helped: prefetching lines by plain instructions (bulk
+// ones take a loop over lanes), the tables by four warps instead of one, two rows scaled at once, W made from
+// registers, the next chunk's scores begun ahead, the state's copy given free before the weights are made,
+// and one address for a thread's whole part of a state (final states written element by element took 9 to
+// 16 µs). What did not: a third loading warpgroup with a tensor each (56 registers a thread, which spill: 389
+// µs against 330), one arrival a warp instead of a thread, and one row a thread by stmatrix, with a third of
+// the shuffles and half the stores (the same cycles). A further gain needs less traffic in shared memory: q
+// and k loaded once for both column blocks (a cluster of two), or V of 128 columns in a block.
 //
-// With few (b,h) launches cost most (B=2, T=2048, H=16, K=V=64: 48 µs): each begins while the one in front
-// ends, which saves 7 µs.
+// With few (b,h) what precedes the first chunk costs most (B=2, T=2048, H=16, K=V=64: 43 µs): 3.6 µs until
+// the first rows are there, 9 for the states of segments, 6 more until the first output can be worked on, 22
+// for eight chunks.
 #include <cfloat>
 #include <climits>
 #include <cstdint>
@@ -77,9 +80,9 @@ __host__ __device__ inline int pieces_of(Cut cut) {
   return (cut.segments - 1) * cut.pieces;
 }
 
-/// Whether four neighbours in q, k and v are one load, and two in y one store.
+/// Whether four neighbours in q, k and v are one load, and two in y or in the states given and left one access.
 struct Vectors {
-  bool inputs, y;
+  bool inputs, y, states;
 };
 
 /// Decay tables of a chunk. A block is 16 steps.
@@ -295,8 +298,8 @@ __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceVie
   const auto from = [&](const View4<const float>& view, int first) {
     return view.data + view.at(block.b, block.first_step + row, block.h, first + column);
   };
-  Rows<quads> qk;  // q and k take turns in the same registers
-  Rows<2> v;
+  Rows<quads> qk;      // q and k take turns in the same registers
+  Rows<2> v, v_after;  // of this chunk and of the next
   GAUGEBLOCK_UNROLL
   for (int i = 0; i < 2; ++i) {
     qk.clear(i);
@@ -327,45 +330,43 @@ __device__ void load_chunks(const Block<NP, Outputs>& block, const RecurrenceVie
       exponents[which * chunk + 32] = static_cast<signed char>(exponent[1]);
     };
     int exponent[2];
-    // Both at once, and before stores that shuffles would have to queue behind.
-    float of_k[2], of_v[2];
-    qk.find_largest(of_k);
-    v.find_largest(of_v);
-    float both[4] = {of_k[0], of_k[1], of_v[0], of_v[1]};
-    reduce_rows(both);
-    qk.scale({both[0], both[1]}, exponent, left_from(step), step, bad_step);
+    float largest[2];
+    qk.find_largest(largest);
+    reduce_rows(largest);
+    qk.scale(largest, exponent, left_from(step), step, bad_step);
     block.wait_empty(qk_empty, c);
     note(exponent, 0);
     qk.template store<At::k_high, At::k_low>(to);
-    if (Outputs)
-      load_qk(next_q, views.q, left_from(step));
-    else if (c + 1 < block.chunks)
-      load_qk(next_k, views.k, left_from(step + chunk));
-    v.scale({both[2], both[3]}, exponent, left_from(step), step, bad_step);
+    if (Outputs) load_qk(next_q, views.q, left_from(step));
+    v.find_largest(largest);
+    reduce_rows(largest);
+    v.scale(largest, exponent, left_from(step), step, bad_step);
     block.wait_empty(v_empty, c);
     note(exponent, 1);
     block.arrive(exponents_ready, c);
     if (Outputs) {
       v.template store<At::v_high, At::v_low>(to);
-      float of_q[2];
-      qk.find_largest(of_q);
-      reduce_rows(of_q);
-      qk.scale(of_q, exponent, left_from(step), step, bad_step);
+      qk.find_largest(largest);
+      reduce_rows(largest);
+      qk.scale(largest, exponent, left_from(step), step, bad_step);
       note(exponent, 2);
       qk.template store<At::q_high, At::q_low>(to);
     }
     // Before more loads, for which the fence would wait.
     fence_async_proxy();
     block.arrive(qk_full, c);
-    if (Outputs && c + 1 < block.chunks) load_qk(next_k, views.k, left_from(step + chunk));
+    v_after = v;
+    if (c + 1 < block.chunks) {
+      load_qk(next_k, views.k, left_from(step + chunk));
+      v_after.template load<Vector>(next_v, views.v, width_v, left_from(step + chunk), column, ahead_v);
+    }
     block.wait(tables_ready, c);
     v.template store<At::w_high, At::w_low, true>(to, block.write_scale()[row],
                                                   block.write_scale()[row + 32]);
     fence_async_proxy();
     block.arrive(v_full, c);
+    v = v_after;
     step += chunk;
-    if (c + 1 < block.chunks)
-      v.template load<Vector>(next_v, views.v, width_v, left_from(step), column, ahead_v);
   }
   if (bad_step != no_bad_step) block.call_bad(bad_step);
 }
@@ -514,29 +515,74 @@ __device__ __forceinline__ void copy_state(const Block<NP, Outputs>& block, cons
   block.arrive(state_ready, c);
 }
 
+/// Calls use(p, i, place, count) for each pair i, i + 1 of a thread's part p of the state, with its place in a
+/// state of the caller's and how many of the two exist there.
+template <int NP, class T, class Use>
+__device__ __forceinline__ void for_pairs(const View4<T>& view, const RecurrenceViews& views, int b, int h,
+                                          int row, int column, Use&& use) {
+  // One address, from which the others follow: worked out each by itself, they take longer than the stores.
+  T* const first = view.data + view.at(b, h, row, column);
+  const int width = static_cast<int>(views.V) - column, rows_left = static_cast<int>(views.K) - row;
+  GAUGEBLOCK_UNROLL
+  for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
+  for (int x = 0; x < 2; ++x) {
+    T* const of_row = first + opaque(static_cast<long long>((64 * p + 8 * x) * view.stride[2]));
+    const int exist = rows_left > 64 * p + 8 * x ? width : 0;
+    GAUGEBLOCK_UNROLL
+    for (int j = 0; j < 8; ++j) use(p, 4 * j + 2 * x, of_row + 8 * j * view.stride[3], exist - 8 * j);
+  }
+}
+
+template <bool Vector, int NP>
+__device__ __forceinline__ void load_state(const RecurrenceViews& views, int b, int h, int row, int column,
+                                           float (&state)[NP][32]) {
+  const View4<const float>& view = views.initial_state;
+  for_pairs<NP>(view, views, b, h, row, column, [&](int p, int i, const float* from, int count) {
+    if constexpr (Vector) {
+      if (count <= 0) return;
+      const float2 pair = __ldg(reinterpret_cast<const float2*>(from));
+      state[p][i] = pair.x;
+      state[p][i + 1] = pair.y;
+    } else {
+      if (count > 0) state[p][i] = __ldg(from);
+      if (count > 1) state[p][i + 1] = __ldg(from + view.stride[3]);
+    }
+  });
+}
+
+template <bool Vector, int NP>
+__device__ __forceinline__ void store_state(const RecurrenceViews& views, int b, int h, int row, int column,
+                                            const float (&state)[NP][32]) {
+  const View4<float>& view = views.final_state;
+  for_pairs<NP>(view, views, b, h, row, column, [&](int p, int i, float* to, int count) {
+    if constexpr (Vector) {
+      store_pair_if(count > 0, to, state[p][i], state[p][i + 1]);
+    } else {
+      if (count > 0) *to = state[p][i];
+      if (count > 1) to[view.stride[3]] = state[p][i + 1];
+    }
+  });
+}
+
 template <int NP, bool Outputs>
 __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceViews& views, Cut cut,
-                             float* segment_states, float* segment_decays, int thread) {
+                             bool vector_states, float* segment_states, float* segment_decays, int thread) {
   using At = Place<NP, Outputs>;
   const int warp = thread / 32, lane = thread % 32;
   float state[NP][32];
   const int slot = (block.bh * cut.column_blocks + block.first_column / columns) * pieces_of(cut);
   constexpr Index slot_floats = NP * 32 * 128;
 
-  // Element i of a thread's part p of the state.
-  const auto row_of = [&](int p, int i) { return p * 64 + warp * 16 + lane / 4 + i % 4 / 2 * 8; };
-  const auto column_of = [&](int i) { return block.first_column + i / 4 * 8 + lane % 4 * 2 + i % 2; };
+  // Where a thread's part of the state begins: rows 8 and 64 on, columns 1 and multiples of 8 on.
+  const int row = warp * 16 + lane / 4, column = block.first_column + lane % 4 * 2;
   GAUGEBLOCK_UNROLL
   for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
   for (int i = 0; i < 32; ++i) state[p][i] = 0;
   if (Outputs && views.initial_state.data != nullptr) {
-    GAUGEBLOCK_UNROLL
-    for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
-    for (int i = 0; i < 32; ++i) {
-      const int row = static_cast<int>(opaque(static_cast<std::uint32_t>(row_of(p, i))));
-      if (row < views.K && column_of(i) < views.V)
-        state[p][i] = views.initial_state.data[views.initial_state.at(block.b, block.h, row, column_of(i))];
-    }
+    if (vector_states)
+      load_state<true>(views, block.b, block.h, row, column, state);
+    else
+      load_state<false>(views, block.b, block.h, row, column, state);
   }
   const auto largest_in = [&](int p, float largest) {
     GAUGEBLOCK_UNROLL
@@ -549,6 +595,7 @@ __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceVi
   Multipliers next = multipliers.next(views);
   if (Outputs) {
     wait_for_kernel_in_front();
+#pragma unroll(NP == 1 ? 2 : 1)  // as many states on their way as registers can hold
     for (int before = 0; before < block.unit * cut.pieces; ++before) {
       const float decay = segment_decays[slot + before];
       const float* from = segment_states + (slot + before) * slot_floats + thread;
@@ -604,13 +651,10 @@ __device__ void follow_state(const Block<NP, Outputs>& block, const RecurrenceVi
     for (int i = 0; i < 32; ++i) to[(p * 32 + i) * 128] = state[p][i];
     if (thread == 0) segment_decays[slot + block.unit] = whole_decay;
   } else if (block.unit == cut.segments - 1) {
-    GAUGEBLOCK_UNROLL
-    for (int p = 0; p < NP; ++p) GAUGEBLOCK_UNROLL
-    for (int i = 0; i < 32; ++i) {
-      const int row = static_cast<int>(opaque(static_cast<std::uint32_t>(row_of(p, i))));
-      if (row < views.K && column_of(i) < views.V)
-        views.final_state.data[views.final_state.at(block.b, block.h, row, column_of(i))] = state[p][i];
-    }
+    if (vector_states)
+      store_state<true>(views, block.b, block.h, row, column, state);
+    else
+      store_state<false>(views, block.b, block.h, row, column, state);
   }
 }
 
@@ -771,11 +815,10 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
     wgmma_commit();
     begin_scores(c + 1);
     const int state_exponent = block.state_exponent()[c & 1];
-    make_weights(c + 1);
-
     matrix_wait<1>(carried);
     block.arrive(state_free, c);
     block.arrive(qk_empty, c);
+    make_weights(c + 1);
     int exponent_p[2];
     float factor_carried[2];
     GAUGEBLOCK_UNROLL
@@ -826,6 +869,62 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
     next_y += opaque(static_cast<long long>(chunk * views.y.stride[1]));
     left -= chunk;
     split_weights(c + 1);
+  }
+}
+
+// ---- repair ----
+
+constexpr int repair_threads = 512;
+constexpr int warp_columns = columns / (repair_threads / 32);
+
+/// Outputs of a column block from its first bad step on, and then its final state: the definition in float32,
+/// step by step, a warp for every four columns of the state. By all threads of a block of 512.
+__device__ void repair(const RecurrenceViews& views, int b, int h, int first_column, int first_bad) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const Index j = first_column + static_cast<int>(threadIdx.x) / 32 * warp_columns;
+  const int width = static_cast<int>(min(views.V - j, Index{warp_columns}));  // columns of this warp
+  float state[warp_columns][most_columns / 32];
+  GAUGEBLOCK_UNROLL
+  for (int c = 0; c < warp_columns; ++c) GAUGEBLOCK_UNROLL
+  for (int x = 0; x < most_columns / 32; ++x) {
+    const Index i = lane + 32 * x;
+    state[c][x] = 0;
+    if (c < width && i < views.K && views.initial_state.data != nullptr)
+      state[c][x] = views.initial_state.data[views.initial_state.at(b, h, i, j + c)];
+  }
+  for (Index t = 0; t < views.T; ++t) {
+    const float gate = views.gate.data[views.gate.at(b, t, h)],
+                beta = views.beta.data[views.beta.at(b, t, h)];
+    float v[warp_columns], sum[warp_columns];
+    GAUGEBLOCK_UNROLL
+    for (int c = 0; c < warp_columns; ++c) {
+      v[c] = c < width ? views.v.data[views.v.at(b, t, h, j + c)] : 0.0F;
+      sum[c] = 0;
+    }
+    GAUGEBLOCK_UNROLL
+    for (int x = 0; x < most_columns / 32; ++x) {
+      const Index i = lane + 32 * x;
+      if (i >= views.K) continue;
+      const float q = views.q.data[views.q.at(b, t, h, i)], k = beta * views.k.data[views.k.at(b, t, h, i)];
+      GAUGEBLOCK_UNROLL
+      for (int c = 0; c < warp_columns; ++c) {
+        state[c][x] = fmaf(gate, state[c][x], k * v[c]);
+        sum[c] = fmaf(q, state[c][x], sum[c]);
+      }
+    }
+    if (t < first_bad) continue;
+    GAUGEBLOCK_UNROLL
+    for (int offset = 16; offset > 0; offset /= 2) GAUGEBLOCK_UNROLL
+    for (int c = 0; c < warp_columns; ++c) sum[c] += __shfl_xor_sync(0xffffffffU, sum[c], offset);
+    GAUGEBLOCK_UNROLL
+    for (int c = 0; c < warp_columns; ++c)
+      if (lane == 0 && c < width) views.y.data[views.y.at(b, t, h, j + c)] = sum[c];
+  }
+  GAUGEBLOCK_UNROLL
+  for (int c = 0; c < warp_columns; ++c) GAUGEBLOCK_UNROLL
+  for (int x = 0; x < most_columns / 32; ++x) {
+    const Index i = lane + 32 * x;
+    if (c < width && i < views.K) views.final_state.data[views.final_state.at(b, h, i, j + c)] = state[c][x];
   }
 }
 
@@ -899,10 +998,10 @@ __global__ void __launch_bounds__(128 * (1 + load_groups), resident_pieces(NP))
   const Block<NP, false> block = make_block<NP, false>(views, cut, shared_memory);
   const int thread = static_cast<int>(threadIdx.x);
   const bool follows = __shfl_sync(0xffffffffU, thread / 128, 0) == 0;
-  if (NP == 1 && follows) asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
-  if (NP == 1 && !follows) asm volatile("setmaxnreg.dec.sync.aligned.u32 64;");
+  if (NP == 1 && follows) asm volatile("setmaxnreg.inc.sync.aligned.u32 96;");
+  if (NP == 1 && !follows) asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
   if (follows)
-    follow_state(block, views, cut, segment_states, segment_decays, thread);
+    follow_state(block, views, cut, false, segment_states, segment_decays, thread);
   else if (vectors.inputs)
     load_chunks<true>(block, views, thread - 128);
   else
@@ -926,66 +1025,42 @@ __global__ void __launch_bounds__(128 * (2 + load_groups), 1)
     else
       compute_outputs<false>(make(), views, thread);
   } else if (group == 1) {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 144;");
-    follow_state(make(), views, cut, segment_states, segment_decays, thread);
+    follow_state(make(), views, cut, vectors.states, segment_states, segment_decays, thread);
   } else {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 96;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 104;");
     if (vectors.inputs)
       load_chunks<true>(make(), views, thread + (group - 2) * 128);
     else
       load_chunks<false>(make(), views, thread + (group - 2) * 128);
   }
-  __syncthreads();  // no bad step comes any more
-  if (threadIdx.x == 0)
-    bad_steps[blockIdx.x] = *reinterpret_cast<int*>(shared_memory + Place<NP, true>::bad_step);
+  __syncthreads();  // outputs are written, and no bad step comes any more
+  const int bad_step = *reinterpret_cast<int*>(shared_memory + Place<NP, true>::bad_step);
+  if (cut.segments > 1) {
+    if (threadIdx.x == 0) bad_steps[blockIdx.x] = bad_step;
+  } else if (bad_step != no_bad_step) {
+    // As many registers for each as at the launch, which is what the compiler counts on.
+    if (group == 0) asm volatile("setmaxnreg.dec.sync.aligned.u32 128;");
+    if (group >= 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 128;");
+    const Block<NP, true> block = make();
+    repair(views, block.b, block.h, block.first_column, bad_step);
+  }
 }
 
-constexpr int repair_threads = 1024;
-constexpr int repair_columns = repair_threads / 32;
-
-/// Outputs from the first bad step of a (b,h) on, and then its final state: the definition in float32, a warp
-/// per column of the state.
+/// After an outputs_kernel of several segments, or instead of one where T is 0.
 __global__ void __launch_bounds__(repair_threads)
-    repair_kernel(RecurrenceViews views, int slots, const int* bad_steps) {
-  const int blocks = static_cast<int>((views.V + repair_columns - 1) / repair_columns);
-  const Index bh = blockIdx.x / blocks, b = bh / views.H, h = bh % views.H;
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+    repair_kernel(RecurrenceViews views, Cut cut, const int* bad_steps) {
+  const int column_block = static_cast<int>(blockIdx.x);  // of all (b,h)
+  const int bh = column_block / cut.column_blocks, lane = static_cast<int>(threadIdx.x) % 32;
   wait_for_kernel_in_front();
   int first_bad = views.T == 0 ? 0 : no_bad_step;
-  if (views.T > 0)
-    for (int i = lane; i < slots; i += 32) first_bad = min(first_bad, bad_steps[bh * slots + i]);
+  for (int segment = lane; views.T > 0 && segment < cut.segments; segment += 32)
+    first_bad =
+        min(first_bad,
+            bad_steps[(bh * cut.segments + segment) * cut.column_blocks + column_block % cut.column_blocks]);
   first_bad = __reduce_min_sync(0xffffffffU, first_bad);
-  const Index j = Index{blockIdx.x} % blocks * repair_columns + warp;
-  if (first_bad == no_bad_step || j >= views.V) return;
-  float state[most_columns / 32];
-  GAUGEBLOCK_UNROLL
-  for (int x = 0; x < most_columns / 32; ++x) {
-    const Index i = lane + 32 * x;
-    state[x] = 0;
-    if (i < views.K && views.initial_state.data != nullptr)
-      state[x] = views.initial_state.data[views.initial_state.at(b, h, i, j)];
-  }
-  for (Index t = 0; t < views.T; ++t) {
-    const float gate = views.gate.data[views.gate.at(b, t, h)],
-                beta = views.beta.data[views.beta.at(b, t, h)], v = views.v.data[views.v.at(b, t, h, j)];
-    float sum = 0;
-    GAUGEBLOCK_UNROLL
-    for (int x = 0; x < most_columns / 32; ++x) {
-      const Index i = lane + 32 * x;
-      if (i >= views.K) continue;
-      state[x] = fmaf(gate, state[x], (beta * views.k.data[views.k.at(b, t, h, i)]) * v);
-      sum = fmaf(views.q.data[views.q.at(b, t, h, i)], state[x], sum);
-    }
-    if (t < first_bad) continue;
-    GAUGEBLOCK_UNROLL
-    for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffU, sum, offset);
-    if (lane == 0) views.y.data[views.y.at(b, t, h, j)] = sum;
-  }
-  GAUGEBLOCK_UNROLL
-  for (int x = 0; x < most_columns / 32; ++x) {
-    const Index i = lane + 32 * x;
-    if (i < views.K) views.final_state.data[views.final_state.at(b, h, i, j)] = state[x];
-  }
+  if (first_bad == no_bad_step) return;
+  repair(views, bh / static_cast<int>(views.H), bh % static_cast<int>(views.H),
+         column_block % cut.column_blocks * columns, first_bad);
 }
 
 // ---- launches ----
@@ -1043,7 +1118,9 @@ void launch_for(const RecurrenceArguments& arguments, float* memory, LaunchConte
   int* const bad_steps = reinterpret_cast<int*>(decays + workspace.decays);
   const Vectors vectors{rows_are_aligned(arguments.q, 4) && rows_are_aligned(arguments.k, 4) &&
                             rows_are_aligned(arguments.v, 4),
-                        rows_are_aligned(arguments.y, 2)};
+                        rows_are_aligned(arguments.y, 2),
+                        rows_are_aligned(arguments.final_state, 2) &&
+                            (!arguments.initial_state || rows_are_aligned(*arguments.initial_state, 2))};
   const Index blocks = views.B * views.H * cut.column_blocks;
   if (views.T > 0) {
     if (cut.segments > 1)
@@ -1054,9 +1131,9 @@ void launch_for(const RecurrenceArguments& arguments, float* memory, LaunchConte
                      dim3(128 * (2 + load_groups)), Place<NP, true>::bytes, cut.segments > 1, context, views,
                      cut, vectors, memory, decays, bad_steps);
   }
-  launch_dependent(GAUGEBLOCK_KERNEL(repair_kernel),
-                   grid_of(views.B * views.H * ceil_div(views.V, repair_columns)), dim3(repair_threads), 0,
-                   views.T > 0, context, views, cut.column_blocks * cut.segments, bad_steps);
+  if (views.T == 0 || cut.segments > 1)
+    launch_dependent(GAUGEBLOCK_KERNEL(repair_kernel), grid_of(blocks), dim3(repair_threads), 0, views.T > 0,
+                     context, views, cut, bad_steps);
 }
 
 std::optional<std::string> declines(const RecurrenceArguments& arguments) {

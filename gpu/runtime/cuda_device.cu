@@ -113,7 +113,7 @@ std::unique_ptr<Device> open_cuda_device(int number) {
   return std::make_unique<CudaDevice>(number);
 }
 
-void launch_on_cuda(const char* name, const void* function, const simt::LaunchShape& shape,
+void launch_on_cuda(const char* name, const void* function, const simt::LaunchShape& shape, Begin begin,
                     LaunchContext& context, void** arguments) {
   const std::string what = std::string("launch of ") + name;
   int device = 0;
@@ -140,12 +140,19 @@ void launch_on_cuda(const char* name, const void* function, const simt::LaunchSh
     check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(shape.dynamic_shared_bytes)),
           what);
-  const dim3 grid(shape.grid[0], shape.grid[1], shape.grid[2]);
-  const dim3 block(shape.block[0], shape.block[1], shape.block[2]);
-  auto* stream = static_cast<cudaStream_t>(context.stream);
-  check(cudaLaunchKernel(function, grid, block, arguments, shape.dynamic_shared_bytes, stream), what);
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(shape.grid[0], shape.grid[1], shape.grid[2]);
+  config.blockDim = dim3(shape.block[0], shape.block[1], shape.block[2]);
+  config.dynamicSmemBytes = shape.dynamic_shared_bytes;
+  config.stream = static_cast<cudaStream_t>(context.stream);
+  cudaLaunchAttribute while_it_ends{};
+  while_it_ends.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  while_it_ends.val.programmaticStreamSerializationAllowed = 1;
+  config.attrs = &while_it_ends;
+  config.numAttrs = begin == Begin::while_it_ends ? 1 : 0;
+  check(cudaLaunchKernelExC(&config, function, arguments), what);
   check(cudaGetLastError(), what);
-  if (context.wait) check(cudaStreamSynchronize(stream), std::string(name) + " failed");
+  if (context.wait) check(cudaStreamSynchronize(config.stream), std::string(name) + " failed");
 }
 
 struct CudaTimer::Events {

@@ -15,9 +15,13 @@
 
 namespace gaugeblock::gpu {
 
+/// Whether a kernel waits for the one in front of it in the stream, or does so by itself once it runs
+/// (dependent_launch.h).
+enum class Begin { after_kernel_in_front, while_it_ends };
+
 /// Checks the shape, opts in to more than 48 KB of shared memory where needed, launches, and checks again.
 /// `arguments`: the addresses of the kernel's arguments.
-void launch_on_cuda(const char* name, const void* function, const simt::LaunchShape& shape,
+void launch_on_cuda(const char* name, const void* function, const simt::LaunchShape& shape, Begin begin,
                     LaunchContext& context, void** arguments);
 
 /// Refuses or fails as its record says.
@@ -36,13 +40,11 @@ Kernel<Parameters...> named_kernel(void (*function)(Parameters...), const char* 
   return {function, name};
 }
 
-/// Runs `kernel` on `grid` × `block` threads, with `dynamic_shared_bytes` of dynamic shared memory.
-/// Throws LaunchRefused when the shape is outside the device's limits, before anything runs; DeviceError when
-/// the launch or the kernel fails (with context.wait off, a failing kernel shows at the next
-/// synchronisation).
+/// launch(), and when the kernel may begin; the interpreter runs one after the other.
 template <class... Parameters, class... Arguments>
-void launch(const Kernel<Parameters...>& kernel, dim3 grid, dim3 block, std::size_t dynamic_shared_bytes,
-            LaunchContext& context, const Arguments&... arguments) {
+void launch_that_begins([[maybe_unused]] Begin begin, const Kernel<Parameters...>& kernel, dim3 grid,
+                        dim3 block, std::size_t dynamic_shared_bytes, LaunchContext& context,
+                        const Arguments&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments),
                 "as many arguments as the kernel has parameters");
   simt::LaunchShape shape;
@@ -53,7 +55,7 @@ void launch(const Kernel<Parameters...>& kernel, dim3 grid, dim3 block, std::siz
   const auto with_addresses = [&](Parameters... values) {
     std::array<void*, sizeof...(Parameters) + 1> addresses{
         const_cast<void*>(static_cast<const void*>(&values))..., nullptr};
-    launch_on_cuda(kernel.name, reinterpret_cast<const void*>(kernel.function), shape, context,
+    launch_on_cuda(kernel.name, reinterpret_cast<const void*>(kernel.function), shape, begin, context,
                    addresses.data());
   };
   with_addresses(static_cast<Parameters>(arguments)...);
@@ -63,6 +65,17 @@ void launch(const Kernel<Parameters...>& kernel, dim3 grid, dim3 block, std::siz
                        kernel.function(static_cast<Parameters>(arguments)...);
                      }));
 #endif
+}
+
+/// Runs `kernel` on `grid` × `block` threads, with `dynamic_shared_bytes` of dynamic shared memory.
+/// Throws LaunchRefused when the shape is outside the device's limits, before anything runs; DeviceError when
+/// the launch or the kernel fails (with context.wait off, a failing kernel shows at the next
+/// synchronisation).
+template <class... Parameters, class... Arguments>
+void launch(const Kernel<Parameters...>& kernel, dim3 grid, dim3 block, std::size_t dynamic_shared_bytes,
+            LaunchContext& context, const Arguments&... arguments) {
+  launch_that_begins(Begin::after_kernel_in_front, kernel, grid, block, dynamic_shared_bytes, context,
+                     arguments...);
 }
 
 }  // namespace GAUGEBLOCK_BACKEND
