@@ -84,14 +84,15 @@ expect(reports[0] == reports[1] == reports[2], "the same campaign gave different
 expect(keys <= set(reports[0]["summary"]), "keys of summary")
 expect(reports[0]["summary"]["cases"] == 40, "number of cases")
 for variant in reports[0]["variants"]:
-    wanted = {"name", "op", "backend", "worst_ratio", "worst_likely_ratio", "worst_case"} | keys - {"cases"}
+    wanted = {"name", "op", "backend", "worst_ratio", "worst_likely_ratio", "worst_case", "worst_likely_case"} | keys - {"cases"}
     expect(wanted <= set(variant), f"keys of {variant['name']}")
     expect(sum(variant[k] for k in keys - {"cases"}) == 40, f"verdicts of {variant['name']}")
-    # The worst case can be repeated by its text and gives the same ratio.
-    again = run("verify", "--variant", variant["name"], "--case", variant["worst_case"], "--json")
-    expect(again.returncode == 0, f"{variant['worst_case']}: exit {again.returncode}")
-    expect(json.loads(again.stdout)["variants"][0]["worst_ratio"] == variant["worst_ratio"],
-           f"{variant['name']}: the worst case repeated gives another ratio")
+    # The worst cases can be repeated by their texts and give the same ratios.
+    for ratio, case in (("worst_ratio", "worst_case"), ("worst_likely_ratio", "worst_likely_case")):
+        again = run("verify", "--variant", variant["name"], "--case", variant[case], "--json")
+        expect(again.returncode == 0, f"{variant[case]}: exit {again.returncode}")
+        expect(json.loads(again.stdout)["variants"][0][ratio] == variant[ratio],
+               f"{variant['name']}: the worst case repeated gives another {ratio}")
 
 listed = json.loads(run("list", "--json").stdout)
 for entry in listed:

@@ -219,7 +219,7 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
     Case c;
   };
   std::vector<std::optional<Found>> first_failure(variants.size());
-  std::vector<std::uint64_t> worst_index(variants.size(), 0);
+  std::vector<std::uint64_t> worst_index(variants.size(), 0), worst_likely_index(variants.size(), 0);
   std::mutex mutex;
   std::exception_ptr thrown;
   std::atomic<std::uint64_t> next{0};
@@ -236,8 +236,9 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
   };
   const auto numbered_case = [&options](std::uint64_t index) {
     if (!options.given.empty()) return options.given[index];
-    if (!options.large.empty() && index % cases_per_large_case == cases_per_large_case - 1)
-      return options.large[index / cases_per_large_case % options.large.size()];
+    if (index % cases_per_large_case == cases_per_large_case - 1 &&
+        index / cases_per_large_case < options.large.size())
+      return options.large[index / cases_per_large_case];
     return campaign_case(options.operations[index % options.operations.size()], options.seed,
                          index / options.operations.size(), options.largest_work);
   };
@@ -278,15 +279,20 @@ CampaignReport run_campaign(const std::vector<Variant>& variants, const Campaign
           if (!results[i].chosen.empty()) ++summary.chosen[results[i].chosen];
           summary.elements += static_cast<std::uint64_t>(verdict.compared);
           summary.vacuous_elements += static_cast<std::uint64_t>(verdict.vacuous_elements);
-          summary.worst_likely_ratio = std::max(summary.worst_likely_ratio, verdict.worst_likely_ratio);
-          const bool is_worse = verdict.worst_ratio > summary.worst_ratio ||
-                                (verdict.worst_ratio == summary.worst_ratio && index < worst_index[v]);
-          if (verdict.compared > 0 && (summary.worst_case.empty() || is_worse)) {
-            summary.worst_ratio = verdict.worst_ratio;
-            summary.worst_case = print_case(c);
-            if (!results[i].chosen.empty()) summary.claim = verdict.worst.claim;
-            worst_index[v] = index;
-          }
+          // Of equal ones the first, so that the number of jobs does not matter.
+          const auto keep_worst = [&](double ratio, double& worst, std::string& where, std::uint64_t& at) {
+            if (verdict.compared == 0) return false;
+            if (!where.empty() && !(ratio > worst || (ratio == worst && index < at))) return false;
+            worst = ratio;
+            where = print_case(c);
+            at = index;
+            return true;
+          };
+          keep_worst(verdict.worst_likely_ratio, summary.worst_likely_ratio, summary.worst_likely_case,
+                     worst_likely_index[v]);
+          if (keep_worst(verdict.worst_ratio, summary.worst_ratio, summary.worst_case, worst_index[v]) &&
+              !results[i].chosen.empty())
+            summary.claim = verdict.worst.claim;
           if (is_failure(verdict.outcome) && (!first_failure[v] || index < first_failure[v]->index))
             first_failure[v] = Found{index, c};
         }

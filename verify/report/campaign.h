@@ -52,7 +52,7 @@ struct CampaignOptions {
   std::optional<double> seconds;  ///< as many cases as start within this time
   std::vector<Case> given;        ///< these cases instead of generated ones, with every relation
   double largest_work = largest_campaign_work;  ///< of a generated case, see work()
-  std::vector<Case> large;                      ///< strewn among the generated cases, one in a thousand; slow
+  std::vector<Case> large;  ///< each once, in place of every thousandth generated one; slow
   unsigned jobs = 1;
   /// Judges in child processes, so that a variant that crashes, hangs or breaks its device costs one verdict
   /// and not the campaign. Variants on a GPU need it; the caller must not have opened the device.
@@ -69,7 +69,8 @@ struct VariantSummary {
   std::array<std::uint64_t, 6> count{};  ///< by Outcome
   double worst_ratio = 0;
   double worst_likely_ratio = 0;
-  std::string worst_case;  ///< where worst_ratio was seen
+  std::string worst_case;         ///< where worst_ratio was seen
+  std::string worst_likely_case;  ///< where worst_likely_ratio was seen
   std::uint64_t elements = 0;
   std::uint64_t vacuous_elements = 0;
   std::map<std::string, std::uint64_t> chosen;  ///< "auto": cases by the variant that stood in for it

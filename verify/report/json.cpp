@@ -84,6 +84,7 @@ Json campaign_json(const CampaignReport& report) {
     entry["worst_ratio"] = ratio_number(variant.worst_ratio);
     entry["worst_likely_ratio"] = ratio_number(variant.worst_likely_ratio);
     entry["worst_case"] = variant.worst_case;
+    entry["worst_likely_case"] = variant.worst_likely_case;
     entry["elements"] = variant.elements;
     entry["vacuous_elements"] = variant.vacuous_elements;
     if (variant.backend == "cuda") entry["source_digest"] = source_digest(variant.operation, variant.name);

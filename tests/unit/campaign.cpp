@@ -1,0 +1,39 @@
+// Which cases a campaign judges.
+#include "gaugeblock/verify/report/campaign.h"
+
+#include <gtest/gtest.h>
+
+namespace gaugeblock {
+namespace {
+
+// Everything is declined, so that thousands of cases cost nothing.
+std::vector<Variant> declining() {
+  Variant variant = select_variants(Operation::recurrence, "sequential", "cpu").front();
+  variant.declines = [](const Problem&) { return std::optional<std::string>("nothing is taken"); };
+  return {variant};
+}
+
+TEST(Campaign, TakesEachLargeCaseOnce) {
+  CampaignOptions options;
+  options.operations = {Operation::recurrence};
+  options.cases = 4000;
+  options.largest_work = 100;
+  options.large = {parse_case("axial:D=4,heads=2"), parse_case("axial:D=4,heads=1,weights=zero_qkv")};
+  const CampaignReport report = run_campaign(declining(), options);
+  EXPECT_EQ(report.cases, 4000U);
+  const auto& weights = report.families.at("axial weights");
+  ASSERT_EQ(weights.size(), 2U);
+  for (const auto& [family, cases] : weights) EXPECT_EQ(cases, 1U) << family;
+  EXPECT_EQ(report.variants[0].count[static_cast<std::size_t>(Outcome::unsupported)], 3998U);
+}
+
+TEST(Campaign, HasNoLargeCaseUnlessAsked) {
+  CampaignOptions options;
+  options.operations = {Operation::recurrence};
+  options.cases = 1001;
+  options.largest_work = 100;
+  EXPECT_FALSE(run_campaign(declining(), options).families.contains("axial weights"));
+}
+
+}  // namespace
+}  // namespace gaugeblock
