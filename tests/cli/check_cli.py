@@ -1,7 +1,9 @@
 """The program's contract: exit codes, one clear line for bad input, JSON keys. Usage: check_cli.py PROGRAM"""
 import json
+import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -31,9 +33,21 @@ def refused(arguments, *words, code=2):
         expect(word in done.stderr, f"{shown}: '{word}' is not in {done.stderr!r}")
 
 
+def write_file(path, tensors, metadata):
+    """A safetensors file of float32: {name: (shape, values)}."""
+    header, data = {"__metadata__": metadata}, b""
+    for name, (shape, values) in tensors.items():
+        piece = struct.pack(f"<{len(values)}f", *values)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(piece)]}
+        data += piece
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
 # Bad usage.
 refused([], "subcommand")
-refused(["frobnicate"])
+for word in ("frobnicate", "--frobnicate"):
+    refused([word], "command", word, "verify")
 refused(["verify", "--op", "attention"], "attention", "recurrence")
 refused(["verify", "--variant", "no_such_variant"], "no_such_variant", "gaugeblock list")
 refused(["verify", "--backend", "tpu"], "tpu", "simt")
@@ -43,7 +57,15 @@ if run("verify", "--backend", "cuda", "--cases", "1").returncode != 0:  # no GPU
 refused(["bench", "--backend", "simt"], "--backend", "simt", "cpu", "cuda")
 refused(["bench", "--case", "recurrence:gaet=one"], "gaet", "gate")
 refused(["verify", "--cases", "many"], "many")
-refused(["verify", "--cases", "-1"])
+refused(["verify", "--cases", "-1"], "--cases", "-1")
+refused(["verify", "--cases", "99999999999999999999999"], "--cases", "out of range")
+refused(["verify", "--seed", "18446744073709551616"], "--seed", "out of range")
+for option, value in (("--cases", "5"), ("--time", "1"), ("--seed", "7")):
+    refused(["verify", "--case", "recurrence:T=1", option, value], "--case", option)
+refused(["verify", "--case", "recurrence:T=1", "--case", "axial:W=1"], "one operation", "recurrence", "axial")
+refused(["list", "--explain", "--backend", "gpu"], "--explain", "gpu")
+refused(["bench", "--op", "axial", "--case", "recurrence:T=1"], "axial", "recurrence")
+refused(["bench", "--variant", "unfused", "--case", "recurrence:T=1"], "unfused", "recurrence")
 refused(["verify", "--cases", "1", "--time", "1"], "--cases", "--time")
 refused(["verify", "--time", "0"], "--time")
 refused(["verify", "--jobs", "0"], "--jobs")
@@ -60,6 +82,7 @@ for text, *words in [
     ("recurrence:B=99999999999999999999", "B"),
     ("recurrence:B=9223372036854775807,T=9223372036854775807",),
     ("recurrence:B=1000000,T=1000000,H=1000000",),
+    ("axial:B=1,H=1,W=1000000,D=8", "scores", "1000000", "memory"),
     ("recurrence:gaet=one", "gaet", "gate"),
     ("recurrence:gate=nearone", "nearone", "near_one"),
     ("recurrence:gate=const:x", "const"),
@@ -106,6 +129,10 @@ case = "recurrence:T=3,K=2,V=2,gate=const:0,seed=1"
 done = run("bench", "--op", "recurrence", "--variant", "*[ex]*", "--case", case, "--json")
 expect(done.returncode == 0 and done.stderr == "", f"bench: exit {done.returncode}, {done.stderr!r}")
 rows = {row["name"]: row for row in json.loads(done.stdout)["benchmarks"]}
+done = run("bench", "--variant", "prefix_product", "--case", case)
+expect(done.returncode == 4 and "declined" in done.stdout, f"bench of nothing but a declined case: exit {done.returncode}")
+done = run("bench", "--variant", "sequential", "--case", "recurrence:T=30,K=2,V=2,gate=const:1e30")
+expect(done.returncode == 4 and "wrong" not in done.stdout, f"bench where the definition overflows: {done.returncode}, {done.stdout}")
 expect(rows["prefix_product"].get("not_run", "").startswith("declined") and "median_us" not in rows["prefix_product"],
        f"bench of a declined case: {rows['prefix_product']}")
 expect(rows["sequential"]["error"] == rows["sequential"]["float32_error"] < 1e-6, f"bench: error {rows['sequential']}")
@@ -125,6 +152,47 @@ with tempfile.TemporaryDirectory() as folder:
     blocked = pathlib.Path(folder) / "file"
     blocked.write_text("")
     refused(["verify", "--op", "recurrence", "--cases", "1", "--report", str(blocked / "x")], str(blocked))
+
+    # A report that cannot be written costs neither the campaign nor its verdict.
+    (report / "report.json").unlink()
+    (report / "report.json").mkdir()
+    done = run("verify", "--op", "recurrence", "--cases", "3", "--report", str(report))
+    expect(done.returncode == 2 and "3 cases" in done.stdout and str(report) in done.stderr, f"--report in the way: {done}")
+
+# What is printed arrives, or the program says that it does not; nobody reading stderr is no failure.
+if pathlib.Path("/dev/full").exists():
+    for arguments in (["verify", "--op", "recurrence", "--cases", "2"], ["list", "--json"], ["bench", "--case", "recurrence:T=1"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+        expect(done.returncode == 3 and done.stderr.count("\n") == 1, f"{arguments} on a full disk: {done}")
+    for arguments, code in ((["list", "--frobnicate"], 2), (["verify", "--cases", "1", "--backend", "all"], 0)):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=full, timeout=120)
+        expect(done.returncode == code, f"{arguments} with stderr on a full disk: exit {done.returncode}")
+
+# Files: what cannot be judged is none that passed, what is not asked for is refused, and inputs are kept.
+with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    given, actual = folder / "given", folder / "actual"
+    recurrence = {name: ([1, 2, 1, 1], [1, 2]) for name in "qkv"} | {name: ([1, 2, 1], [0.5, 0.5]) for name in ("gate", "beta")}
+    metadata = {"gaugeblock.format": "1", "gaugeblock.op": "recurrence", "gaugeblock.gate_space": "linear"}
+    write_file(given, recurrence, metadata)
+    before = given.read_bytes()
+    for same in (str(given), os.path.join(str(folder), ".", "given")):
+        refused(["run", "--variant", "sequential", "--input", str(given), "--output", same], "--output", "given")
+    expect(given.read_bytes() == before, "a refused run changed its input")
+    done = run("run", "--variant", "sequential", "--input", str(given), "--output", str(actual))
+    expect(done.returncode == 0, f"run: {done}")
+    expect(run("judge", "--input", str(given), "--actual", str(actual)).returncode == 0, "judge of what was run")
+    write_file(given, recurrence | {"q": ([1, 2, 1, 1], [float("nan")] * 2)}, metadata)
+    done = run("judge", "--input", str(given), "--actual", str(actual))
+    expect(done.returncode == 4 and done.stdout.startswith("vacuous") and "of y" in done.stdout, f"y without any true value: {done}")
+    expect("  final_state[" in done.stdout, f"judge points at an element that nobody could judge: {done.stdout}")
+    golden = pathlib.Path(__file__).parents[2] / "data" / "golden" / "axial-row-pass.safetensors"
+    write_file(actual, {"y": ([1], [0]), "row": ([1], [0])}, {})
+    refused(["judge", "--input", str(golden), "--actual", str(actual)], "row", "passes")
+    (folder / "index.json").mkdir()
+    refused(["golden", "--check", str(folder)], "index.json", "folder")
 
 # An interrupted campaign keeps what it has judged.
 with tempfile.TemporaryDirectory() as folder:

@@ -117,6 +117,20 @@ TEST(Verdict, MergeKeepsTheGraverAndCounts) {
   EXPECT_EQ(none.outcome, Outcome::vacuous);
 }
 
+TEST(Verdict, MergePointsAtWhatWasJudged) {
+  const Verdict judged = judge({1.25F}, {1.0}, {0.5}, {0.5}),
+                unjudged = judge({7.0F}, {1.0}, {infinity}, {infinity});
+  Verdict last = unjudged, first = judged;
+  last.merge(judged);
+  first.merge(unjudged);
+  for (const Verdict& all : {first, last}) {
+    EXPECT_EQ(all.worst.actual, 1.25);
+    EXPECT_EQ(all.worst_ratio, 0.5);
+    EXPECT_EQ(all.outcome, Outcome::pass);
+    EXPECT_EQ(all.unjudged, std::vector<std::string>{"y"});
+  }
+}
+
 TEST(Verdict, EmptyTensorPasses) {
   const Verdict verdict = judge_tensor({"y", {1, 0, 1, 3}, {}, {}, {}, {}});
   EXPECT_EQ(verdict.outcome, Outcome::pass);

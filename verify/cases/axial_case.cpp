@@ -223,6 +223,7 @@ Problem make_problem(const AxialCase& c) {
   const auto extent = [](Index n) { return static_cast<double>(n); };
   require_memory(3 * extent(c.B) * extent(c.H) * extent(c.W) * extent(c.D) + 8 * extent(c.D) * extent(c.D),
                  fmt::format("B={},H={},W={},D={}", c.B, c.H, c.W, c.D));
+  require_score_memory(c.H, c.W, c.passes);
 
   Problem problem;
   problem.operation = Operation::axial;

@@ -172,6 +172,16 @@ AxialPasses parse_passes(std::string_view text) {
   return value_in(passes_names, "passes", text);
 }
 
+void require_score_memory(Index height, Index width, AxialPasses passes) {
+  const Index tokens = passes == AxialPasses::row   ? width
+                       : passes == AxialPasses::col ? height
+                                                    : std::max(height, width);
+  // Of one head: scores and weights in the reference's widest arithmetic. Measured: 50 bytes a score.
+  constexpr double floats_of_score = 13;
+  require_memory(floats_of_score * static_cast<double>(tokens) * static_cast<double>(tokens),
+                 fmt::format("scores of a sequence of {} tokens", tokens));
+}
+
 void check_problem(const Problem& problem) {
   if (problem.operation == Operation::recurrence)
     check_recurrence(problem);

@@ -42,6 +42,9 @@ struct Problem {
 /// Outputs by their file names: y and final_state, or y and (optionally) row.
 using Outputs = std::map<std::string, Tensor>;
 
+/// Throws InputError when the reference has no room for the scores of the longest sequence of the passes.
+void require_score_memory(Index height, Index width, AxialPasses passes);
+
 /// Checks names and shapes of a problem that came from outside. Throws InputError naming the tensor.
 void check_problem(const Problem& problem);
 

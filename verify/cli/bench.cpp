@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -150,14 +151,13 @@ void time_on_host(Timed& timed, const Problem& problem) {
 int run_bench(const BenchOptions& options) {
   if (options.backend != "cpu" && options.backend != "cuda")
     throw InputError(fmt::format("--backend: expected cpu or cuda, found '{}'", options.backend));
-  std::optional<Operation> operation;
-  if (!options.op.empty()) operation = parse_operation(options.op);
+  std::vector<Case> cases;
+  for (const std::string& text : options.given) cases.push_back(parse_case(text));
+  const std::optional<Operation> operation = asked_operation(options.op, cases);
   const std::vector<Variant> variants = select_variants(operation, options.variant, options.backend);
   const bool on_gpu = options.backend == "cuda";
   if (on_gpu) cuda_device();
 
-  std::vector<Case> cases;
-  for (const std::string& text : options.given) cases.push_back(parse_case(text));
   if (cases.empty())
     for (const Operation each : {Operation::recurrence, Operation::axial}) {
       if (operation && each != *operation) continue;
@@ -186,6 +186,9 @@ int run_bench(const BenchOptions& options) {
           variant.run(problem, outputs);
           timed.error = accuracy.error_of(outputs);
           timed.float32_error = accuracy.float32_error();
+          if (!std::isfinite(timed.float32_error))
+            throw NothingToJudge(
+                "the definition itself leaves float32's range here, so there is no error to compare");
           if (!(timed.error <= wrong_from * std::max(timed.float32_error, unit_roundoff)))
             throw std::runtime_error(
                 fmt::format("wrong: its relative error is {:.2g}, that of the definition in float32 {:.2g}",
@@ -217,7 +220,7 @@ int run_bench(const BenchOptions& options) {
   json["repetitions"] = repetitions;
   json["benchmarks"] = nlohmann::ordered_json::array();
   std::string table, last_case;
-  bool failed = false;
+  bool failed = false, is_timed = false;
   for (const Timed& entry : all) {
     nlohmann::ordered_json row{{"name", entry.variant->name},
                                {"op", std::string(name(entry.variant->operation))},
@@ -230,6 +233,7 @@ int run_bench(const BenchOptions& options) {
     const std::string shown =
         entry.chosen.empty() ? entry.variant->name : entry.variant->name + ": " + entry.chosen;
     if (entry.failure.empty()) {
+      is_timed = true;
       const double ratio = entry.median_us / fastest_us.at(entry.case_text);
       row["median_us"] = entry.median_us;
       row["ratio"] = ratio;
@@ -248,7 +252,8 @@ int run_bench(const BenchOptions& options) {
     json["benchmarks"].push_back(row);
   }
   fmt::print("{}", options.json ? json.dump(2) + "\n" : table);
-  return failed ? exit_device : exit_pass;
+  if (failed) return exit_device;
+  return is_timed ? exit_pass : exit_nothing;
 }
 
 }  // namespace gaugeblock

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gaugeblock/verify/cases/problem.h"
+#include "gaugeblock/verify/cases/case.h"
 
 namespace gaugeblock {
 
@@ -34,7 +34,7 @@ struct VerifyOptions {
   std::string report_folder;
   std::optional<std::uint64_t> cases;
   std::optional<double> seconds;
-  std::uint64_t seed = 1;
+  std::optional<std::uint64_t> seed;
   std::vector<std::string> given;  ///< case texts instead of generated cases
   unsigned jobs = 1;
   unsigned repeats = 1;  ///< how often each run is repeated for the same bits
@@ -66,6 +66,10 @@ int run_golden(const GoldenOptions& options);
 
 /// The sizes that people quote, as case texts.
 const std::vector<std::string>& quoted_cases(Operation operation);
+
+/// The operation that is asked for by name (empty: none is) or that the given cases are of; nothing when
+/// neither says. Throws InputError when they differ.
+std::optional<Operation> asked_operation(const std::string& op, const std::vector<Case>& given);
 
 struct BenchOptions {
   std::string op;  ///< both operations when empty

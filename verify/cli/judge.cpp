@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <limits>
 #include <memory>
@@ -52,6 +53,11 @@ int run_judge(const JudgeOptions& options) {
   } else {
     const std::unique_ptr<Oracle> oracle = make_oracle(problem);
     verdict = judge_outputs(problem, *oracle, outputs, unknown_arithmetic(problem.operation), limits);
+  }
+  // A file is handed over to have all of it judged.
+  if (verdict.outcome == Outcome::pass && !verdict.unjudged.empty()) {
+    verdict.outcome = Outcome::vacuous;
+    verdict.reason = fmt::format("no useful bound for any element of {}", fmt::join(verdict.unjudged, ", "));
   }
   if (options.json)
     fmt::print("{}\n", verdict_json(verdict).dump(2));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gaugeblock/verify/cases/case.h"
+#include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cli/commands.h"
 #include "gaugeblock/verify/report/json.h"
 
@@ -48,7 +49,12 @@ int explain(std::optional<Operation> operation, bool as_json) {
 int run_list(const ListOptions& options) {
   const std::optional<Operation> operation =
       options.op.empty() ? std::nullopt : std::optional(parse_operation(options.op));
-  if (options.explain) return explain(operation, options.json);
+  if (options.explain) {
+    if (options.backend != "all")
+      throw InputError(
+          fmt::format("--explain is about cuda: leave out --backend, found '{}'", options.backend));
+    return explain(operation, options.json);
+  }
   const std::vector<Variant> variants = select_variants(operation, "*", options.backend);
   const nlohmann::ordered_json json = list_json(variants);
   if (options.json) {

@@ -3,13 +3,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <functional>
 #include <string>
 #include <thread>
 
+#include "gaugeblock/verify/cases/case_text.h"
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cli/commands.h"
+#include "gaugeblock/verify/cli/progress.h"
 
 namespace {
 
@@ -21,8 +24,28 @@ std::string one_line(std::string text) {
 }
 
 int report(const char* what, int code) {
-  fmt::print(stderr, "gaugeblock: {}\n", one_line(what));
+  gaugeblock::say(fmt::format("gaugeblock: {}", one_line(what)));
   return code;
+}
+
+/// What a command printed has arrived, or the program has failed.
+int finish(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  return report("expected to write to stdout; it is full or closed, and the output is lost",
+                gaugeblock::exit_device);
+}
+
+/// A first word that is no command, or nothing.
+std::string no_command(const CLI::App& program, int argc, char** argv) {
+  if (argc < 2) return {};
+  const std::string first = argv[1];
+  std::string names;
+  for (const CLI::App* each : program.get_subcommands([](const CLI::App*) { return true; })) {
+    if (each->get_name() == first) return {};
+    names += (names.empty() ? "" : ", ") + each->get_name();
+  }
+  if (first == "-h" || first == "--help" || first == "--version") return {};
+  return fmt::format("expected a command ({}); found '{}'; see gaugeblock --help", names, first);
 }
 
 }  // namespace
@@ -56,9 +79,13 @@ int main(int argc, char** argv) {
   app->add_option("--op", verify.op, "recurrence or axial; both when left out");
   app->add_option("--variant", verify.variant, "name or shell pattern");
   app->add_option("--backend", verify.backend, "cpu, simt, cuda or all");
-  app->add_option("--cases", verify.cases, "number of generated cases (1000)")->check(CLI::NonNegativeNumber);
+  app->add_option_function<std::string>(
+      "--cases", [&](const std::string& text) { verify.cases = parse_unsigned(text, "--cases"); },
+      "number of generated cases (1000)");
   app->add_option("--time", verify.seconds, "instead: seconds during which cases start; no large ones");
-  app->add_option("--seed", verify.seed, "seed of the campaign (1)")->check(CLI::NonNegativeNumber);
+  app->add_option_function<std::string>(
+      "--seed", [&](const std::string& text) { verify.seed = parse_unsigned(text, "--seed"); },
+      "seed of the campaign (1)");
   app->add_option("--case", verify.given, "this case instead of generated ones, with every relation");
   app->add_option("--repeats", verify.repeats, "how often each run is repeated, for the same bits (1)")
       ->check(CLI::Range(1, 1'000'000));
@@ -109,14 +136,18 @@ int main(int argc, char** argv) {
   app->add_flag("--json", mutants.json, "JSON on stdout");
   app->callback([&] { command = [&] { return run_mutants(mutants); }; });
 
+  if (const std::string found = no_command(program, argc, argv); !found.empty())
+    return report(found.c_str(), exit_input);
   try {
     program.parse(argc, argv);
+  } catch (const InputError& error) {
+    return report(error.what(), exit_input);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return program.exit(error);
     return report(fmt::format("{}; see gaugeblock --help", error.what()).c_str(), exit_input);
   }
   try {
-    return command();
+    return finish(command());
   } catch (const InputError& error) {
     return report(error.what(), exit_input);
   } catch (const NothingToJudge& error) {

@@ -4,9 +4,14 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <memory>
 
 namespace gaugeblock {
+
+void say(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stderr);
+}
 
 std::function<void(std::uint64_t, std::uint64_t)> progress_line(const std::string& things) {
   if (isatty(STDERR_FILENO) == 0) return {};

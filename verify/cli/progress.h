@@ -1,4 +1,4 @@
-// A progress line for long work.
+// What is said on stderr beside the work.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,9 @@
 #include <string>
 
 namespace gaugeblock {
+
+/// A line on stderr. Nobody reading it is no failure of the work.
+void say(const std::string& line);
 
 /// Shows how many of how many `things` are done, on a terminal; nothing when stderr is piped. With `of` = 0
 /// it is not known how many there are.

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cli/commands.h"
+#include "gaugeblock/verify/cli/progress.h"
 #include "gaugeblock/verify/files/problem_file.h"
 #include "gaugeblock/verify/variants/last_seen.h"
 #include "gaugeblock/verify/variants/variant.h"
@@ -11,6 +14,10 @@ namespace gaugeblock {
 
 int run_run(const RunOptions& options) {
   const SafetensorsFile file = read_safetensors(options.input);
+  std::error_code nowhere;  // there is no output yet
+  if (std::filesystem::equivalent(options.input, options.output, nowhere))
+    throw InputError(fmt::format(
+        "--output: expected another file than --input, which would be lost; found '{}'", options.output));
   const Problem problem = read_problem(file);
   const std::vector<Variant> variants = select_variants(problem.operation, options.variant, options.backend);
   if (variants.size() > 1)
@@ -23,7 +30,7 @@ int run_run(const RunOptions& options) {
   if (variant.choose != nullptr) {
     const ChosenVariant chosen = variant.choose(problem);
     computed = chosen.variant;
-    fmt::print(stderr, "auto: {}: {}\n", computed->name, chosen.reason);
+    say(fmt::format("auto: {}: {}", computed->name, chosen.reason));
   }
   const CheckedRun run = run_checked(*computed, problem);
   if (!run.declined.empty())

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -36,26 +37,31 @@ void stop_when_asked() {
 
 }  // namespace
 
+std::optional<Operation> asked_operation(const std::string& op, const std::vector<Case>& given) {
+  std::optional<Operation> operation;
+  if (!op.empty()) operation = parse_operation(op);
+  for (const Case& c : given) {
+    if (!operation) operation = operation_of(c);
+    if (operation_of(c) != *operation)
+      throw InputError(fmt::format("expected cases of one operation, {}{}; found '{}'",
+                                   op.empty() ? "as the first is of " : "as --op says ", name(*operation),
+                                   print_case(c)));
+  }
+  return operation;
+}
+
 int run_verify(const VerifyOptions& options) {
   if (options.cases && options.seconds)
     throw InputError("--cases and --time exclude each other: give one of them");
+  if (!options.given.empty() && (options.cases || options.seconds || options.seed))
+    throw InputError("--case gives the cases themselves: leave out --cases, --time and --seed");
   if (options.jobs == 0) throw InputError("--jobs must be at least 1, found 0");
   if (options.seconds && !(*options.seconds > 0))
     throw InputError(fmt::format("--time must be above 0 seconds, found {}", *options.seconds));
-  std::optional<Operation> operation;
-  if (!options.op.empty()) operation = parse_operation(options.op);
-
   CampaignOptions campaign;
   campaign.jobs = options.jobs;
   for (const std::string& text : options.given) campaign.given.push_back(parse_case(text));
-  if (!campaign.given.empty()) {
-    for (const Case& c : campaign.given) {
-      if (operation && operation_of(c) != *operation)
-        throw InputError(fmt::format("--op is {}, but the case is one of {}: '{}'", name(*operation),
-                                     name(operation_of(c)), print_case(c)));
-      if (!operation) operation = operation_of(c);
-    }
-  }
+  const std::optional<Operation> operation = asked_operation(options.op, campaign.given);
   std::vector<Variant> variants = select_variants(operation, options.variant, options.backend);
   if (options.repeats > 1)
     for (Variant& variant : variants) {
@@ -70,7 +76,7 @@ int run_verify(const VerifyOptions& options) {
   if (has("cuda")) {
     if (const std::optional<std::string> reason = cuda_refusal()) {
       if (options.backend != "all") throw DeviceFailure(*reason);
-      fmt::print(stderr, "not run: {}\n", *reason);
+      say(fmt::format("not run: {}", *reason));
       std::erase_if(variants, [](const Variant& v) { return v.backend == "cuda"; });
     }
   }
@@ -85,7 +91,7 @@ int run_verify(const VerifyOptions& options) {
   if (options.backend == "cuda" && !options.seconds)
     for (const Operation each : campaign.operations)
       for (const Case& c : large_cases(each)) campaign.large.push_back(c);
-  campaign.seed = options.seed;
+  if (options.seed) campaign.seed = *options.seed;
   if (options.cases) campaign.cases = *options.cases;
   campaign.seconds = options.seconds;
   campaign.progress = progress_line("cases");
@@ -102,14 +108,24 @@ int run_verify(const VerifyOptions& options) {
 
   const std::string json = campaign_json(report).dump(2) + "\n";
   const std::string table = campaign_table(report);
-  if (!options.report_folder.empty()) {
-    write_text(std::filesystem::path(options.report_folder) / "report.json", json);
-    write_text(std::filesystem::path(options.report_folder) / "report.txt", table);
-  }
   fmt::print("{}", options.json ? json : table);
+  std::fflush(stdout);  // first: a folder that takes no report must not cost the campaign
+  std::string unwritten;
+  if (!options.report_folder.empty()) {
+    try {
+      write_text(std::filesystem::path(options.report_folder) / "report.json", json);
+      write_text(std::filesystem::path(options.report_folder) / "report.txt", table);
+    } catch (const InputError& failure) {
+      unwritten = failure.what();
+    }
+  }
   const std::array<std::uint64_t, 6> count = report.count();
   const auto of = [&count](Outcome outcome) { return count[static_cast<std::size_t>(outcome)]; };
-  if (of(Outcome::fail) + of(Outcome::suspect) > 0) return exit_verdict;
+  if (of(Outcome::fail) + of(Outcome::suspect) > 0) {
+    if (!unwritten.empty()) say("gaugeblock: " + unwritten);
+    return exit_verdict;
+  }
+  if (!unwritten.empty()) throw InputError(unwritten);
   if (of(Outcome::error) > 0) return exit_device;
   if (report.stopped)
     throw DeviceFailure(fmt::format("interrupted after {} cases: the report is of these", report.cases));

@@ -202,6 +202,10 @@ Problem read_problem(const SafetensorsFile& file) {
     if (const auto text = attribute(file, "heads"); text && parse_heads(file, *text) != heads)
       refuse_attribute(file, "heads", fmt::format("{}, as the tensors have", heads), *text);
   }
+  if (problem.operation == Operation::axial) {
+    const std::vector<Index>& shape = problem.input("x").shape;
+    require_score_memory(shape[1], shape[2], problem.attributes.passes);
+  }
   problem.case_text = attribute(file, "case").value_or("");
   return problem;
 }
@@ -225,8 +229,12 @@ SafetensorsFile problem_file(const Problem& problem) {
 
 Outputs read_outputs(const SafetensorsFile& file, const Problem& problem) {
   refuse_unknown_tensors(file, problem.operation);
+  const auto shapes = output_shapes(problem);
+  if (file.tensors.contains("row") && !shapes.contains("row"))
+    throw InputError(fmt::format(
+        "{}: tensor \"row\": expected only where both passes are computed; the problem has one", file.name));
   Outputs outputs;
-  for (const auto& [tensor, shape] : output_shapes(problem)) {
+  for (const auto& [tensor, shape] : shapes) {
     const auto found = file.tensors.find(tensor);
     if (found == file.tensors.end()) {
       if (tensor == "row") continue;  // the one output that nobody has to give

@@ -65,6 +65,9 @@ SafetensorsFile compute(const GoldenCase& golden) {
 }
 
 std::string read_bytes(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error))
+    throw InputError(path_text(path) + ": expected a file; found a folder");
   std::ifstream stream(path, std::ios::binary);
   std::string bytes(std::istreambuf_iterator<char>(stream), {});
   if (!stream) throw InputError(path_text(path) + ": expected a readable file");
@@ -115,7 +118,11 @@ std::vector<std::string> strangers(const std::filesystem::path& folder,
   std::set<std::string> known{"index.json"};
   for (const GoldenCase& golden : cases) known.insert(file_name(golden));
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
+  std::error_code error;
+  std::filesystem::directory_iterator entries(folder, error);
+  if (error)
+    throw InputError(fmt::format("{}: expected a readable folder; {}", path_text(folder), error.message()));
+  for (const auto& entry : entries)
     if (!known.contains(entry.path().filename().string()))
       names.push_back(path_text(entry.path().filename()));
   std::sort(names.begin(), names.end());
@@ -195,7 +202,8 @@ void write_golden(const std::filesystem::path& folder, const GoldenProgress& pro
                   const std::vector<GoldenCase>& cases) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (!std::filesystem::is_directory(folder))
+  std::error_code unseen;
+  if (!std::filesystem::is_directory(folder, unseen))
     throw InputError(fmt::format("{}: expected a folder, or a place for one; {}", path_text(folder),
                                  error ? error.message() : "found a file"));
   if (const auto names = strangers(folder, cases); !names.empty())

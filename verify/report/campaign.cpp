@@ -132,7 +132,8 @@ std::array<std::uint64_t, 6> CampaignReport::count() const {
 
 bool CampaignReport::all_pass() const {
   const std::array<std::uint64_t, 6> sum = count();
-  return sum[slot(Outcome::suspect)] + sum[slot(Outcome::fail)] + sum[slot(Outcome::error)] == 0;
+  return sum[slot(Outcome::pass)] > 0 &&
+         sum[slot(Outcome::suspect)] + sum[slot(Outcome::fail)] + sum[slot(Outcome::error)] == 0;
 }
 
 std::string repeat_command(const Variant& variant, const std::string& case_text) {

@@ -97,7 +97,7 @@ struct CampaignReport {
   std::map<std::string, std::map<std::string, std::uint64_t>>
       families;                                ///< "recurrence gate" -> family -> cases
   std::array<std::uint64_t, 6> count() const;  ///< sums over all variants, by Outcome
-  bool all_pass() const;                       ///< no suspect, no fail, no error
+  bool all_pass() const;                       ///< at least one pass; no suspect, no fail, no error
 };
 
 CampaignReport run_campaign(const std::vector<Variant>& variants, const CampaignOptions& options);

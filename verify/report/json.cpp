@@ -119,7 +119,8 @@ Json verdict_json(const Verdict& verdict) {
           {"claim_status", verdict.worst.claim.empty() ? "" : claim_status(verdict.worst.claim)},
           {"sigma", number(verdict.worst.sigma)},
           {"compared", verdict.compared},
-          {"vacuous_elements", verdict.vacuous_elements}};
+          {"vacuous_elements", verdict.vacuous_elements},
+          {"unjudged", verdict.unjudged}};
 }
 
 }  // namespace gaugeblock

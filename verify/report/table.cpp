@@ -69,6 +69,11 @@ std::string verdict_text(const Verdict& verdict) {
       fmt::format("{}: {} elements compared, {} vacuous; largest error/proved {:.3g}, error/likely {:.3g}\n",
                   name(verdict.outcome), verdict.compared, verdict.vacuous_elements, verdict.worst_ratio,
                   verdict.worst_likely_ratio);
+  if (!verdict.unjudged.empty())
+    text += fmt::format(
+        "  no element of {} could be judged: no bound there is useful, or the true value is none of "
+        "float32's\n",
+        fmt::join(verdict.unjudged, ", "));
   if (!at.tensor.empty())
     text += fmt::format("  {}[{}] is {:.9g}, expected {:.17g}, bound {:.3g}, sigma {:.3g}\n", at.tensor,
                         fmt::join(at.index, ","), at.actual, at.expected, at.bound, at.sigma);

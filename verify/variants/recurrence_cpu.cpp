@@ -10,6 +10,7 @@
 #include "gaugeblock/reference/recurrence/prefix_product_segmented.h"
 #include "gaugeblock/reference/recurrence/scan.h"
 #include "gaugeblock/reference/recurrence/sequential.h"
+#include "gaugeblock/verify/cases/errors.h"
 
 namespace gaugeblock {
 namespace {
@@ -31,6 +32,19 @@ Variant cpu_variant(std::string name, std::string summary, Arithmetic arithmetic
     form(recurrence_view(problem), recurrence_view(outputs));
   };
   return variant;
+}
+
+/// `materialized` and `scan` keep every state of a (b,h) at once.
+std::optional<std::string> states_decline(const Problem& problem) {
+  const RecurrenceProblem view = recurrence_view(problem);
+  try {
+    require_memory(static_cast<double>(view.steps()) * static_cast<double>(view.key_size()) *
+                       static_cast<double>(view.value_size()),
+                   "states of one head");
+  } catch (const InputError& reason) {
+    return reason.what();
+  }
+  return std::nullopt;
 }
 
 void chunked_by_default(const RecurrenceProblem& problem, const RecurrenceOutputs<float>& out) {
@@ -62,6 +76,7 @@ std::vector<Variant> recurrence_cpu_variants() {
                   {.form = "scan"}, none, recurrence::scan<float>),
   };
   for (Variant& variant : variants) {
+    if (variant.name == "materialized" || variant.name == "scan") variant.declines = states_decline;
     // A gate of zero starts a segment with 0 · (P · W): a non-finite past stays non-finite, as in the
     // definition.
     if (variant.name != "prefix_product") continue;

@@ -55,8 +55,13 @@ std::string_view name(Outcome outcome) {
 }
 
 void Verdict::merge(const Verdict& other) {
+  // What nobody could judge is pointed at only when there is nothing else.
+  const bool is_judged = compared > vacuous_elements;
+  const bool other_is_judged = other.compared > other.vacuous_elements;
   const bool is_wider = other.outcome == outcome && other.worst_ratio > worst_ratio;
-  if (compared == 0 || (other.compared > 0 && (other.outcome > outcome || is_wider))) worst = other.worst;
+  if (compared == 0 || (other_is_judged && (!is_judged || other.outcome > outcome || is_wider)))
+    worst = other.worst;
+  unjudged.insert(unjudged.end(), other.unjudged.begin(), other.unjudged.end());
   worst_ratio = std::max(worst_ratio, other.worst_ratio);
   worst_likely_ratio = std::max(worst_likely_ratio, other.worst_likely_ratio);
   compared += other.compared;
@@ -134,6 +139,7 @@ Verdict judge_tensor(const Judged& judged, Limits limits) {
   if (verdict.compared > 0 && verdict.vacuous_elements == verdict.compared) {
     verdict.outcome = Outcome::vacuous;
     verdict.reason = no_useful_bound;
+    verdict.unjudged = {judged.tensor};
   }
   return verdict;
 }

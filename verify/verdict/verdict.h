@@ -43,10 +43,11 @@ struct Verdict {
   std::string reason;  ///< what was broken: "proved", "likely", a run property, a relation; empty on a pass
   double worst_ratio =
       0;  ///< largest |actual - expected| / proved over the elements that have a useful bound
-  double worst_likely_ratio = 0;  ///< largest |actual - expected| / likely
-  Finding worst;                  ///< where: a failing element first, then the largest ratio
-  Index compared = 0;             ///< elements looked at
-  Index vacuous_elements = 0;     ///< elements where neither limit says anything
+  double worst_likely_ratio = 0;      ///< largest |actual - expected| / likely
+  Finding worst;                      ///< where: a failing element first, then the largest ratio
+  Index compared = 0;                 ///< elements looked at
+  Index vacuous_elements = 0;         ///< elements where neither limit says anything
+  std::vector<std::string> unjudged;  ///< tensors of which no element could be judged
 
   /// Takes in the verdict on another tensor: a suspect or failed one decides, else all is vacuous only when
   /// no element of any tensor could be judged.
