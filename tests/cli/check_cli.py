@@ -62,10 +62,13 @@ refused(["verify", "--cases", "99999999999999999999999"], "--cases", "out of ran
 refused(["verify", "--seed", "18446744073709551616"], "--seed", "out of range")
 for option, value in (("--cases", "5"), ("--time", "1"), ("--seed", "7")):
     refused(["verify", "--case", "recurrence:T=1", option, value], "--case", option)
-refused(["verify", "--case", "recurrence:T=1", "--case", "axial:W=1"], "one operation", "recurrence", "axial")
 refused(["list", "--explain", "--backend", "gpu"], "--explain", "gpu")
 refused(["bench", "--op", "axial", "--case", "recurrence:T=1"], "axial", "recurrence")
-refused(["bench", "--variant", "unfused", "--case", "recurrence:T=1"], "unfused", "recurrence")
+for command in ("bench", "verify"):
+    refused([command, "--variant", "unfused", "--case", "recurrence:T=1"], "unfused", "recurrence")
+    refused([command, "--variant", "unfused", "--case", "axial:W=1", "--case", "recurrence:T=1"], "unfused", "recurrence")
+done = run("verify", "--case", "recurrence:T=1", "--case", "axial:W=1")
+expect(done.returncode == 0 and "sequential" in done.stdout and "unfused" in done.stdout, f"cases of both operations: {done}")
 refused(["verify", "--cases", "1", "--time", "1"], "--cases", "--time")
 refused(["verify", "--time", "0"], "--time")
 refused(["verify", "--jobs", "0"], "--jobs")

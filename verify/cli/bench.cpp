@@ -153,14 +153,15 @@ int run_bench(const BenchOptions& options) {
     throw InputError(fmt::format("--backend: expected cpu or cuda, found '{}'", options.backend));
   std::vector<Case> cases;
   for (const std::string& text : options.given) cases.push_back(parse_case(text));
-  const std::optional<Operation> operation = asked_operation(options.op, cases);
-  const std::vector<Variant> variants = select_variants(operation, options.variant, options.backend);
+  const std::vector<Variant> variants = select_for(cases, options.op, options.variant, options.backend);
   const bool on_gpu = options.backend == "cuda";
   if (on_gpu) cuda_device();
 
   if (cases.empty())
     for (const Operation each : {Operation::recurrence, Operation::axial}) {
-      if (operation && each != *operation) continue;
+      if (std::none_of(variants.begin(), variants.end(),
+                       [each](const Variant& v) { return v.operation == each; }))
+        continue;
       const std::vector<std::string>& texts = quoted_cases(each);
       // A CPU is timed on the first only.
       for (std::size_t i = 0; i < (on_gpu ? texts.size() : 1); ++i) cases.push_back(parse_case(texts[i]));

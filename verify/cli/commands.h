@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gaugeblock/verify/cases/case.h"
+#include "gaugeblock/verify/variants/variant.h"
 
 namespace gaugeblock {
 
@@ -67,9 +68,11 @@ int run_golden(const GoldenOptions& options);
 /// The sizes that people quote, as case texts.
 const std::vector<std::string>& quoted_cases(Operation operation);
 
-/// The operation that is asked for by name (empty: none is) or that the given cases are of; nothing when
-/// neither says. Throws InputError when they differ.
-std::optional<Operation> asked_operation(const std::string& op, const std::vector<Case>& given);
+/// The variants that are asked for, of the operations of the given cases, or where there are none of the one
+/// named (empty: of both). Throws InputError when a case is of another operation than the one named, and when
+/// there is no such variant for a case.
+std::vector<Variant> select_for(const std::vector<Case>& given, const std::string& op,
+                                const std::string& variant, const std::string& backend);
 
 struct BenchOptions {
   std::string op;  ///< both operations when empty

@@ -37,17 +37,22 @@ void stop_when_asked() {
 
 }  // namespace
 
-std::optional<Operation> asked_operation(const std::string& op, const std::vector<Case>& given) {
+std::vector<Variant> select_for(const std::vector<Case>& given, const std::string& op,
+                                const std::string& variant, const std::string& backend) {
   std::optional<Operation> operation;
   if (!op.empty()) operation = parse_operation(op);
-  for (const Case& c : given) {
-    if (!operation) operation = operation_of(c);
-    if (operation_of(c) != *operation)
-      throw InputError(fmt::format("expected cases of one operation, {}{}; found '{}'",
-                                   op.empty() ? "as the first is of " : "as --op says ", name(*operation),
-                                   print_case(c)));
+  for (const Case& c : given)
+    if (operation && operation_of(c) != *operation)
+      throw InputError(fmt::format("--op is {}, but the case is one of {}: '{}'", name(*operation),
+                                   name(operation_of(c)), print_case(c)));
+  std::vector<Variant> variants;
+  for (const Operation each : {Operation::recurrence, Operation::axial}) {
+    if (std::none_of(given.begin(), given.end(), [each](const Case& c) { return operation_of(c) == each; }))
+      continue;
+    const std::vector<Variant> of_operation = select_variants(each, variant, backend);
+    variants.insert(variants.end(), of_operation.begin(), of_operation.end());
   }
-  return operation;
+  return given.empty() ? select_variants(operation, variant, backend) : variants;
 }
 
 int run_verify(const VerifyOptions& options) {
@@ -61,8 +66,7 @@ int run_verify(const VerifyOptions& options) {
   CampaignOptions campaign;
   campaign.jobs = options.jobs;
   for (const std::string& text : options.given) campaign.given.push_back(parse_case(text));
-  const std::optional<Operation> operation = asked_operation(options.op, campaign.given);
-  std::vector<Variant> variants = select_variants(operation, options.variant, options.backend);
+  std::vector<Variant> variants = select_for(campaign.given, options.op, options.variant, options.backend);
   if (options.repeats > 1)
     for (Variant& variant : variants) {
       const auto once = variant.run_again.empty() ? std::vector{variant.run} : variant.run_again;
