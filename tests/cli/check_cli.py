@@ -168,6 +168,11 @@ if pathlib.Path("/dev/full").exists():
         with open("/dev/full", "w") as full:
             done = subprocess.run([PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
         expect(done.returncode == 3 and done.stderr.count("\n") == 1, f"{arguments} on a full disk: {done}")
+    with tempfile.TemporaryDirectory() as folder, open("/dev/full", "w") as full:
+        report = pathlib.Path(folder) / "report"
+        done = subprocess.run([PROGRAM, "verify", "--cases", "60", "--json", "--report", str(report)], stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=120)
+        expect(done.returncode == 3 and (report / "report.json").exists(), f"a report beside a full disk: {done}")
     for arguments, code in ((["list", "--frobnicate"], 2), (["verify", "--cases", "1", "--backend", "all"], 0)):
         with open("/dev/full", "w") as full:
             done = subprocess.run([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=full, timeout=120)

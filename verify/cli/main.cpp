@@ -28,11 +28,11 @@ int report(const char* what, int code) {
   return code;
 }
 
-/// What a command printed has arrived, or the program has failed.
+/// What a command printed has arrived, or the program has failed; a verdict stands all the same.
 int finish(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   return report("expected to write to stdout; it is full or closed, and the output is lost",
-                gaugeblock::exit_device);
+                code == gaugeblock::exit_verdict ? code : gaugeblock::exit_device);
 }
 
 /// A first word that is no command, or nothing.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -112,8 +111,7 @@ int run_verify(const VerifyOptions& options) {
 
   const std::string json = campaign_json(report).dump(2) + "\n";
   const std::string table = campaign_table(report);
-  fmt::print("{}", options.json ? json : table);
-  std::fflush(stdout);  // first: a folder that takes no report must not cost the campaign
+  // Neither a folder that takes no report nor a full stdout costs what the other holds.
   std::string unwritten;
   if (!options.report_folder.empty()) {
     try {
@@ -123,6 +121,7 @@ int run_verify(const VerifyOptions& options) {
       unwritten = failure.what();
     }
   }
+  fmt::print("{}", options.json ? json : table);
   const std::array<std::uint64_t, 6> count = report.count();
   const auto of = [&count](Outcome outcome) { return count[static_cast<std::size_t>(outcome)]; };
   if (of(Outcome::fail) + of(Outcome::suspect) > 0) {
