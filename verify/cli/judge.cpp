@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <limits>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "gaugeblock/verify/bounds/likely.h"
 #include "gaugeblock/verify/cases/errors.h"
 #include "gaugeblock/verify/cli/commands.h"
+#include "gaugeblock/verify/cli/progress.h"
 #include "gaugeblock/verify/files/problem_file.h"
 #include "gaugeblock/verify/report/json.h"
 #include "gaugeblock/verify/report/table.h"
@@ -51,6 +53,10 @@ int run_judge(const JudgeOptions& options) {
                                    claims_page, quoted_text(claim)));
     verdict = judge_by_golden(golden, claim, outputs, limits);
   } else {
+    if (isatty(STDERR_FILENO) != 0)
+      say(fmt::format(
+          "{} has no golden values for these outputs: computing them, which takes minutes for large problems",
+          file.name));
     const std::unique_ptr<Oracle> oracle = make_oracle(problem);
     verdict = judge_outputs(problem, *oracle, outputs, unknown_arithmetic(problem.operation), limits);
   }
