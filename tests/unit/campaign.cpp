@@ -25,6 +25,7 @@ TEST(Campaign, TakesEachLargeCaseOnce) {
   ASSERT_EQ(weights.size(), 2U);
   for (const auto& [family, cases] : weights) EXPECT_EQ(cases, 1U) << family;
   EXPECT_EQ(report.variants[0].count[static_cast<std::size_t>(Outcome::unsupported)], 3998U);
+  EXPECT_FALSE(report.all_pass()) << "nothing was judged";
 }
 
 TEST(Campaign, HasNoLargeCaseUnlessAsked) {

@@ -57,6 +57,10 @@ int run_judge(const JudgeOptions& options) {
       say(fmt::format(
           "{} has no golden values for these outputs: computing them, which takes minutes for large problems",
           file.name));
+    if (problem.operation == Operation::axial) {
+      const std::vector<Index>& shape = problem.input("x").shape;
+      require_score_memory(shape[1], shape[2], problem.attributes.passes);
+    }
     const std::unique_ptr<Oracle> oracle = make_oracle(problem);
     verdict = judge_outputs(problem, *oracle, outputs, unknown_arithmetic(problem.operation), limits);
   }

@@ -19,6 +19,11 @@ int run_run(const RunOptions& options) {
     throw InputError(fmt::format(
         "--output: expected another file than --input, which would be lost; found '{}'", options.output));
   const Problem problem = read_problem(file);
+  // A kernel needs no room for scores, the reference's forms do.
+  if (options.backend == "cpu" && problem.operation == Operation::axial) {
+    const std::vector<Index>& shape = problem.input("x").shape;
+    require_score_memory(shape[1], shape[2], problem.attributes.passes);
+  }
   const std::vector<Variant> variants = select_variants(problem.operation, options.variant, options.backend);
   if (variants.size() > 1)
     throw InputError(fmt::format("--variant '{}' names {} variants of {} on '{}': name one", options.variant,

@@ -202,10 +202,6 @@ Problem read_problem(const SafetensorsFile& file) {
     if (const auto text = attribute(file, "heads"); text && parse_heads(file, *text) != heads)
       refuse_attribute(file, "heads", fmt::format("{}, as the tensors have", heads), *text);
   }
-  if (problem.operation == Operation::axial) {
-    const std::vector<Index>& shape = problem.input("x").shape;
-    require_score_memory(shape[1], shape[2], problem.attributes.passes);
-  }
   problem.case_text = attribute(file, "case").value_or("");
   return problem;
 }
