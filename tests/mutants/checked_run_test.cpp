@@ -32,6 +32,18 @@ TEST(CheckedRun, SeesWritesOutsideTheOutput) {
 TEST(CheckedRun, SeesOtherBitsOnARepeat) {
   EXPECT_NE(run_fault("changes_from_run_to_run").broken.find("other bits"), std::string::npos);
 }
+TEST(CheckedRun, SaysWhichRunGaveOtherBits) {
+  Variant variant = all_mutants().front().variant;
+  const auto other_bits = [run = variant.run](const Problem& problem, Outputs& outputs) {
+    run(problem, outputs);
+    Tensor& y = outputs.at("y");
+    y.buffer[y.offset] += 1;
+  };
+  variant.run_again = {{variant.run, "a run like it"}, {other_bits, "a run unlike it"}};
+  const Problem problem = make_problem(parse_case("recurrence:T=2,seed=1"));
+  const std::string broken = run_checked(variant, problem).broken;
+  EXPECT_EQ(broken.rfind("a run unlike it gave other bits at y[0,0,0,0]: ", 0), 0U) << broken;
+}
 TEST(CheckedRun, KeepsWhatAVariantThrows) {
   Variant variant = all_mutants().front().variant;
   variant.run = [](const Problem&, Outputs&) { throw std::runtime_error("the device is gone"); };

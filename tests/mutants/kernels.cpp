@@ -338,7 +338,8 @@ Mutant kernel_mutant(Operation operation, const Row& row, const LaunchWith& laun
       form_mutant(operation, operation == Operation::axial ? "unfused" : "sequential", row.id, row.kind,
                   row.summary, row.seen, row.needs, row.hides, interpreted(simt::Schedule::in_order));
   mutant.variant.backend = "simt";
-  mutant.variant.run_again = {interpreted(simt::Schedule::reversed), interpreted(simt::Schedule::random)};
+  mutant.variant.run_again = {{interpreted(simt::Schedule::reversed), "the same run in reversed order"},
+                              {interpreted(simt::Schedule::random), "the same run in random order"}};
   mutant.variant.declines = std::move(declines);
   // A fault of synchronisation, memory that nothing wrote, or a read beside a tensor shows on a GPU now and
   // then, if at all: a check of outputs is given the outputs that the kernel has without it.

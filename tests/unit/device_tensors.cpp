@@ -1,4 +1,5 @@
-// A problem's tensors on a device, each by itself or all in one block: the same results, and the same damage seen.
+// A problem's tensors on a device, each by itself or all in one block: the same results, and the same damage seen;
+// and runs there whose launches are not waited for.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -98,6 +99,53 @@ TEST(DeviceTensors, KeepTheirAlignmentTogether) {
     EXPECT_TRUE(same_alignment(tensors.input<3>("gate").data, problem.input("gate"))) << text;
     EXPECT_TRUE(same_alignment(tensors.output<4>("y").data, outputs.at("y"))) << text;
   }
+}
+
+/// A device whose failures show when all work is waited for.
+class FailsAtTheEnd final : public gpu::Device {
+ public:
+  const char* backend() const override { return simt_.backend(); }
+  gpu::DeviceFacts facts() const override { return simt_.facts(); }
+  void* allocate(const std::string& name, std::size_t bytes, std::size_t payload_offset,
+                 std::size_t payload_bytes) override {
+    return simt_.allocate(name, bytes, payload_offset, payload_bytes);
+  }
+  void release(void* memory) noexcept override { simt_.release(memory); }
+  void upload(void* to, const void* from, std::size_t bytes) override { simt_.upload(to, from, bytes); }
+  void download(void* to, const void* from, std::size_t bytes) override { simt_.download(to, from, bytes); }
+  void fill(void* to, std::uint32_t word, std::size_t words) override { simt_.fill(to, word, words); }
+  void synchronize() override { throw gpu::DeviceError("it failed"); }
+
+ private:
+  gpu::Device& simt_ = gpu::simt_device();
+};
+
+TEST(RunOnDevice, AFailureThatShowsAtTheEndIsNotLost) {
+  const Problem problem = make_problem(parse_case("recurrence:T=2"));
+  FailsAtTheEnd device;
+  for (const bool wait : {true, false}) {
+    Outputs outputs = make_outputs(problem);
+    std::string message;
+    try {
+      run_on_device(
+          device, {}, problem, outputs,
+          [wait](const DeviceTensors&, gpu::LaunchContext& context) { EXPECT_EQ(context.wait, wait); },
+          Placement::together, wait);
+    } catch (const gpu::DeviceError& failure) {
+      message = failure.what();
+    }
+    EXPECT_EQ(message,
+              wait ? "it failed"
+                   : "it failed (launches were not waited for one by one: any of them may have failed)");
+  }
+}
+
+TEST(GpuVariants, AreRunAgainUnderOtherConditions) {
+  for (const Variant& variant : all_variants())
+    EXPECT_EQ(variant.run_again.size(), variant.backend == "cuda"   ? 1U
+                                        : variant.backend == "simt" ? 2U
+                                                                    : 0U)
+        << variant.backend << " " << variant.name;
 }
 
 }  // namespace

@@ -68,9 +68,9 @@ int run_verify(const VerifyOptions& options) {
   std::vector<Variant> variants = select_for(campaign.given, options.op, options.variant, options.backend);
   if (options.repeats > 1)
     for (Variant& variant : variants) {
-      const auto once = variant.run_again.empty() ? std::vector{variant.run} : variant.run_again;
-      for (variant.run_again.clear(); variant.run_again.size() < options.repeats * once.size();)
-        variant.run_again.insert(variant.run_again.end(), once.begin(), once.end());
+      // What differs from time to time is the run, where launches overlap; under the other conditions once does.
+      if (variant.run_again.empty()) variant.run_again = {{variant.run}};
+      variant.run_again.insert(variant.run_again.end(), options.repeats - 1, {variant.run});
     }
   const auto has = [&variants](const char* backend) {
     return std::any_of(variants.begin(), variants.end(),

@@ -126,17 +126,21 @@ void DeviceTensors::finish(Outputs& outputs) const {
 void run_on_device(gpu::Device& device, const simt::Options& options, const Problem& problem,
                    Outputs& outputs,
                    const std::function<void(const DeviceTensors&, gpu::LaunchContext&)>& kernel,
-                   Placement placement) {
+                   Placement placement, bool wait) {
   const DeviceTensors tensors(device, problem, outputs, placement);
   gpu::LaunchContext context(device);
+  context.wait = wait;
   context.simt = options;
   try {
     kernel(tensors, context);
     device.synchronize();
   } catch (const gpu::Declined& reason) {
     throw NothingToJudge(reason.what());
-  } catch (const gpu::DeviceError&) {
-    if (context.reports().empty()) throw;  // a GPU says no more than this
+  } catch (const gpu::DeviceError& failure) {
+    if (context.reports().empty())  // a GPU says no more than this
+      throw gpu::DeviceError(
+          failure.what() +
+          std::string(wait ? "" : " (launches were not waited for one by one: any of them may have failed)"));
   }
   if (const std::vector<simt::Report> reports = context.reports(); !reports.empty())
     throw RunPropertyBroken("interpreter: " + reports.front().text() +

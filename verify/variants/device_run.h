@@ -67,11 +67,12 @@ class DeviceTensors {
   std::optional<gpu::DeviceBuffer> block_;
 };
 
-/// Runs `kernel` with a fresh context of the device. Throws RunPropertyBroken with the interpreter's reports.
+/// Runs `kernel` with a fresh context of the device, and waits for all of it; with `wait`, for each launch by
+/// itself. Throws RunPropertyBroken with the interpreter's reports.
 void run_on_device(gpu::Device& device, const simt::Options& options, const Problem& problem,
                    Outputs& outputs,
                    const std::function<void(const DeviceTensors&, gpu::LaunchContext&)>& kernel,
-                   Placement placement = Placement::apart);
+                   Placement placement = Placement::apart, bool wait = true);
 
 /// The GPU this process uses, opened once. Throws DeviceFailure, with one line, when there is none.
 gpu::Device& cuda_device();

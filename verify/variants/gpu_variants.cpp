@@ -101,7 +101,7 @@ std::function<void(void*)> prepared_launch(const KernelLaunch& launch, const Pro
   };
 }
 
-/// Sets `run` (and the interpreter's other schedules) of a variant whose kernels `launch` starts.
+/// Sets `run` and `run_again` of a variant whose kernels `launch` starts.
 void set_run(Variant& variant, const KernelLaunch& launch, const std::string& architecture) {
   const auto interpreted = [launch](simt::Schedule schedule) {
     return [launch, schedule](const Problem& problem, Outputs& outputs) {
@@ -110,14 +110,22 @@ void set_run(Variant& variant, const KernelLaunch& launch, const std::string& ar
   };
   if (variant.backend == "simt") {
     variant.run = interpreted(simt::Schedule::in_order);
-    variant.run_again = {interpreted(simt::Schedule::reversed), interpreted(simt::Schedule::random)};
+    variant.run_again = {{interpreted(simt::Schedule::reversed), "the same run in reversed order"},
+                         {interpreted(simt::Schedule::random), "the same run in random order"}};
   } else {
-    variant.run = [launch, architecture](const Problem& problem, Outputs& outputs) {
-      gpu::Device& device = cuda_device();
-      if (const auto reason = gpu::declines_architecture(architecture, gpu::current_cuda_architecture()))
-        throw NothingToJudge(*reason);
-      run_on_device(device, {}, problem, outputs, launch, Placement::together);
+    const auto on_gpu = [launch, architecture](Placement placement, bool wait) {
+      return [=](const Problem& problem, Outputs& outputs) {
+        gpu::Device& device = cuda_device();
+        if (const auto reason = gpu::declines_architecture(architecture, gpu::current_cuda_architecture()))
+          throw NothingToJudge(*reason);
+        run_on_device(device, {}, problem, outputs, launch, placement, wait);
+      };
     };
+    // As other programs launch, so that a kernel may begin while the one in front ends (dependent_launch.h).
+    // One that then reads too early, or reads beside a tensor, finds something else in the second run.
+    variant.run = on_gpu(Placement::together, false);
+    variant.run_again = {{on_gpu(Placement::apart, true),
+                          "the same run with no launch overlapping another and each tensor by itself"}};
     variant.prepare = [launch](const Problem& problem) { return prepared_launch(launch, problem); };
   }
 }

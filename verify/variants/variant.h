@@ -61,6 +61,12 @@ struct Promises {
   bool masks_reset = false;  ///< a gate of exactly 0 hides a non-finite past instead of keeping it
 };
 
+/// One more run, which must not change a bit.
+struct RunAgain {
+  std::function<void(const Problem&, Outputs&)> run;
+  const char* what = "the same run again";  ///< what "gave other bits", where it does
+};
+
 struct ChosenVariant;
 
 struct Variant {
@@ -79,9 +85,9 @@ struct Variant {
   /// Computes every element of every output. Precondition: !declines(problem). Throws RunPropertyBroken when
   /// it sees by itself that the run is wrong.
   std::function<void(const Problem&, Outputs&)> run;
-  /// The same computation under other conditions that must not change a bit (other schedules of the
-  /// interpreter); plain repetition when empty.
-  std::vector<std::function<void(const Problem&, Outputs&)>> run_again;
+  /// The same computation under other conditions (simt: other schedules; cuda: no overlap of launches, and
+  /// tensors apart); plain repetition when empty.
+  std::vector<RunAgain> run_again;
   /// cuda only, for timing: places the problem on the device, and returns what launches the computation on a
   /// cudaStream_t without waiting for it.
   std::function<std::function<void(void* stream)>(const Problem&)> prepare;

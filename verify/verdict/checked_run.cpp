@@ -68,13 +68,14 @@ CheckedRun run_checked(const Variant& variant, const Problem& problem, bool repe
     if (result.broken.empty()) result.broken = damaged_guard(result.outputs);
     if (result.broken.empty()) result.broken = first_change(copy, problem);
     if (!repeat || !result.broken.empty()) return result;
-    const auto repetitions = variant.run_again.empty() ? std::vector{variant.run} : variant.run_again;
-    for (const auto& run : repetitions) {
+    const auto repetitions =
+        variant.run_again.empty() ? std::vector{RunAgain{variant.run}} : variant.run_again;
+    for (const auto& [run, what] : repetitions) {
       Outputs again = make_outputs(problem);
       run(copy, again);
       const std::string difference = first_difference(result.outputs, again);
       if (difference.empty()) continue;
-      result.broken = "the same run again gave other bits at " + difference;
+      result.broken = fmt::format("{} gave other bits at {}", what, difference);
       break;
     }
   } catch (const RunPropertyBroken& property) {

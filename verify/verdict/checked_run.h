@@ -16,8 +16,8 @@ struct CheckedRun {
 };
 
 /// Runs the variant on outputs prefilled with the marked NaN and checks that every element was written, the
-/// guard bands of every buffer are intact, the inputs are unchanged bit for bit, and (when `repeat`) the same
-/// run again gives the same bits. Never throws for what the variant does. Precondition:
+/// guard bands of every buffer are intact, the inputs are unchanged bit for bit, and (when `repeat`) every
+/// RunAgain gives the same bits. Never throws for what the variant does. Precondition:
 /// !variant.declines(problem).
 CheckedRun run_checked(const Variant& variant, const Problem& problem, bool repeat = true);
 
