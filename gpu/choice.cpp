@@ -9,21 +9,29 @@ namespace {
 // (tests/bench/compare_with_peers.py --work choice).
 constexpr Index swept_steps = 256;
 
-/// Blocks of tile_masked_attention that an H100 or H200 holds at once: five, two or one on each of its 132
-/// multiprocessors, by the shared memory that rows of K and V take.
-Index tiles_at_once(const RecurrenceArguments& arguments) {
-  const Index widest = std::max(arguments.key_size(), arguments.value_size());
-  return 132 * (widest <= 24 ? 5 : widest <= 64 ? 2 : 1);
+constexpr Index multiprocessors = 132;  // of an H100 or H200
+
+Index widest(const RecurrenceArguments& arguments) {
+  return std::max(arguments.key_size(), arguments.value_size());
 }
 
-/// A tile looks back over 128 steps a round.
-bool has_few_tiles(const RecurrenceArguments& arguments) {
+Index parts(Index whole, Index part) {
+  return std::max<Index>((whole + part - 1) / part, 1);
+}
+
+/// B·H · `each` <= `most`, whatever their sizes.
+bool all_heads_fit(const RecurrenceArguments& arguments, Index each, Index most) {
+  const Index heads = most / each;
+  return arguments.batches() <= heads && arguments.heads() <= heads &&
+         arguments.batches() * arguments.heads() <= heads;
+}
+
+/// Whether the GPU holds all tiles of 8 outputs at once, `resident` on a multiprocessor. A tile looks back over
+/// 128 steps a round.
+bool tiles_fit(const RecurrenceArguments& arguments, Index resident) {
   if (arguments.steps() > swept_steps) return false;
-  const auto parts = [](Index whole, Index part) { return std::max<Index>((whole + part - 1) / part, 1); };
-  const Index tiles_of_head = parts(arguments.steps(), 8) + parts(arguments.key_size(), 8);
-  const Index most_heads = 3 * tiles_at_once(arguments) / (2 * tiles_of_head * parts(arguments.steps(), 128));
-  return arguments.batches() <= most_heads && arguments.heads() <= most_heads &&
-         arguments.batches() * arguments.heads() <= most_heads;
+  const Index tiles = parts(arguments.steps(), 8) + parts(arguments.key_size(), 8);
+  return all_heads_fit(arguments, tiles * parts(arguments.steps(), 128), multiprocessors * resident);
 }
 
 Index longest_sequence(const AxialArguments& arguments) {
@@ -67,13 +75,31 @@ Choice<Kernel> choose(const std::vector<Rule<Kernel, Arguments>>& rules, const s
 const std::vector<RecurrenceRule>& recurrence_rules() {
   const auto any = [](const RecurrenceArguments&) { return true; };
   static const std::vector<RecurrenceRule> rules{
+      {"register_masked_attention", "K and V up to 24, B·H·(⌈T/8⌉ + ⌈K/8⌉) at most 264",
+       [](const RecurrenceArguments& arguments) {
+         return widest(arguments) <= 24 && tiles_fit(arguments, 2);
+       }},
+      {"warps_per_column", "one or two steps, at most 4096 columns of states",
+       [](const RecurrenceArguments& arguments) {
+         return arguments.steps() <= 2 && all_heads_fit(arguments, arguments.value_size(), 4096);
+       }},
       {"tile_masked_attention",
-       "few tiles: B·H·(⌈T/8⌉ + ⌈K/8⌉)·⌈T/128⌉ at most 1.5 times what a GPU holds at once", has_few_tiles},
-      {"thread_per_column", "one or two steps",
-       [](const RecurrenceArguments& arguments) { return arguments.steps() <= 2; }},
+       "B·H·(⌈T/8⌉ + ⌈K/8⌉)·⌈T/128⌉ at most 660 with K and V up to 24, 264 with up to 64",
+       [](const RecurrenceArguments& arguments) {
+         return widest(arguments) <= 64 && tiles_fit(arguments, widest(arguments) <= 24 ? 5 : 2);
+       }},
+      {"chunked_split_half", "one or two steps, B·H·⌈V/64⌉ at most 132",
+       [](const RecurrenceArguments& arguments) {
+         return arguments.steps() <= 2 &&
+                all_heads_fit(arguments, parts(arguments.value_size(), 64), multiprocessors);
+       }},
+      {"thread_per_column", "one or two steps, or up to four with K and V up to 24",
+       [](const RecurrenceArguments& arguments) {
+         return arguments.steps() <= (widest(arguments) <= 24 ? 4 : 2);
+       }},
       {"tile_masked_attention", "T <= 32 with K and V up to 24",
        [](const RecurrenceArguments& arguments) {
-         return arguments.steps() <= 32 && arguments.key_size() <= 24 && arguments.value_size() <= 24;
+         return arguments.steps() <= 32 && widest(arguments) <= 24;
        }},
       {"chunked_split_half", "any T, K and V up to 128, on tensor cores", any},
       {"chunked", "any T and V, K that shared memory holds", any},

@@ -15,8 +15,11 @@
 //   alone, counted at full rate, are a fifth of it. What helped: W_out fetched behind the other weights,
 //   tokens asked for before the first barrier (9.1 → 8.5). What cost some 0.3: sums of v and of y rounded
 //   instead of truncated (error 1.52 → 1.28 times that of float32). What did not help: weights multicast to
-//   clusters of 2 or 4 blocks (9.9, 12.6), letting the second pass in later. A further gain needs both passes
-//   in one launch.
+//   clusters of 2 or 4 blocks (9.9, 12.6), letting the second pass in later. What helps here and not elsewhere
+//   (9.1 in the same run): the LayerNorm shared by the warps of a tile (8.9; but 4.7 against 4.6 at 7×20,
+//   D=32), and with it both passes in one cooperative launch, whose blocks watch for each other's rows in the
+//   L2 cache (8.6; 5.6 against 4.6). So the launch between the passes costs 0.3, and a further gain needs less
+//   work: by count, the products alone take a third of a pass.
 // - `any_shape_kernel`: heads up to 128, channels up to 256, any number of tokens, any strides. What a warp
 //   hands on to itself (n, q, o) and to others (k, v) lies in a workspace that the caches hold. B=8, 128×128,
 //   D=128 takes 1545 µs, 3.7 times what `warpgroup_pass_split_half` takes, for the same products: it waits

@@ -34,13 +34,17 @@
 // registers, the next chunk's scores begun ahead, the state's copy given free before the weights are made,
 // and one address for a thread's whole part of a state (final states written element by element took 9 to
 // 16 µs). What did not: a third loading warpgroup with a tensor each (56 registers a thread, which spill: 389
-// µs against 330), one arrival a warp instead of a thread, and one row a thread by stmatrix, with a third of
-// the shuffles and half the stores (the same cycles). A further gain needs less traffic in shared memory: q
-// and k loaded once for both column blocks (a cluster of two), or V of 128 columns in a block.
+// µs), one arrival a warp instead of a thread, one row a thread by stmatrix, with a third of the shuffles and
+// half the stores (the same cycles), the largest of v found together with those of k (277), and a cluster of
+// two column blocks, each of which loads half the rows of q and k and stores them into both (323: half the
+// loads and a third of the arithmetic saved, but stores into the other block's shared memory cost more). A
+// further gain needs less traffic in shared memory: V of 128 columns in a block. In replays that last, the
+// GPU's clock falls, and 270 µs become 290 to 305.
 //
 // With few (b,h) what precedes the first chunk costs most (B=2, T=2048, H=16, K=V=64: 43 µs): 3.6 µs until
 // the first rows are there, 9 for the states of segments, 6 more until the first output can be worked on, 22
-// for eight chunks.
+// for eight chunks, of which the warpgroup of outputs is busy all the time: four loading warpgroups instead
+// of two take the same 43 µs.
 #include <cfloat>
 #include <climits>
 #include <cstdint>
@@ -875,6 +879,7 @@ __device__ void compute_outputs(const Block<NP, true>& block, const RecurrenceVi
 // ---- repair ----
 
 constexpr int repair_threads = 512;
+static_assert(repair_threads == 128 * (2 + load_groups), "a block of outputs_kernel does a repair as it is");
 constexpr int warp_columns = columns / (repair_threads / 32);
 
 /// Outputs of a column block from its first bad step on, and then its final state: the definition in float32,
@@ -1013,7 +1018,7 @@ __global__ void __launch_bounds__(128 * (2 + load_groups), 1)
     outputs_kernel(RecurrenceViews views, Cut cut, Vectors vectors, float* segment_states,
                    float* segment_decays, int* bad_steps) {
   extern __shared__ __align__(1024) char shared_memory[];
-  let_next_kernel_begin();
+  if (cut.segments > 1) let_next_kernel_begin();  // which is repair_kernel
   begin_block<NP, true>(shared_memory);
   const int group = __shfl_sync(0xffffffffU, static_cast<int>(threadIdx.x) / 128, 0);
   const int thread = static_cast<int>(threadIdx.x) - group * 128;

@@ -6,7 +6,8 @@
   kernel(block_per_column_serial_sum) kernel(thread_per_column) kernel(shared_state) kernel(warp_per_column) \
       kernel(warp_per_column_by_eight) kernel(warp_per_column_by_head) kernel(warps_per_column)              \
           kernel(staged_inputs) kernel(vector_loads) kernel(scan_then_contract) kernel(prefix_product)       \
-              kernel(prefix_product_segmented) kernel(chunked) kernel(tile_masked_attention)
+              kernel(prefix_product_segmented) kernel(chunked) kernel(tile_masked_attention)                 \
+                  kernel(register_masked_attention)
 
 // Kernels for tensor cores, which the interpreter does not have.
 #if defined(__CUDACC__)

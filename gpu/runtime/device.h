@@ -66,7 +66,7 @@ struct LaunchContext {
 
   Device* device;
   void* stream = nullptr;  ///< cuda: a cudaStream_t
-  bool wait = true;        ///< cuda: wait for each launch and report its errors at once; off for timing
+  bool wait = true;        ///< cuda: wait for each launch and report its errors at once; off: they overlap
   bool dry = false;        ///< cuda: check each launch, and start none
   simt::Options simt;      ///< simt: how to interpret
   std::vector<simt::LaunchRecord> launches;  ///< simt: one record a launch, in order

@@ -27,7 +27,8 @@ RECURRENCE = [(2, 128, 4, 24), (2, 2048, 16, 64), (4, 4096, 16, 128), (1, 65536,
 STEPS = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536]  # of B = 4, H = 16, K = V = 128
 FITTED_FROM = 1024  # steps: the exponent of time against T is a fit over these and more
 CHOICE = [(B, T, H, K) for K in (24, 64, 128) for B, H in ((2, 4), (4, 16), (8, 64)) for T in (1, 4, 16, 32, 64, 128, 256)]
-CHOSEN_FROM = ["tile_masked_attention", "chunked_split_half", "thread_per_column", "warps_per_column", "vector_loads"]
+CHOSEN_FROM = ["register_masked_attention", "tile_masked_attention", "chunked_split_half", "thread_per_column",
+               "warps_per_column", "vector_loads"]
 AXIAL = [(4, 32, 32, 64, 4), (8, 128, 128, 128, 8), (4, 256, 256, 64, 4)]  # B, H, W, D, heads
 WRONG = 1e-2
 PAST_THE_CACHE_BYTES = 256 << 20

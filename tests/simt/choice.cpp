@@ -76,10 +76,17 @@ TEST(Choice, IsTheFastestOfTheSweep) {
   const auto chosen = [](Index B, Index T, Index H, Index K) {
     return choose_kernel(recurrence_of_sizes(B, T, H, K, K), "sm_90").kernel->name;
   };
-  EXPECT_EQ(chosen(2, 128, 4, 24), "tile_masked_attention");
+  EXPECT_EQ(chosen(2, 128, 4, 24), "register_masked_attention");
+  EXPECT_EQ(chosen(2, 256, 4, 24), "tile_masked_attention");
+  EXPECT_EQ(chosen(4, 16, 16, 24), "tile_masked_attention");
+  EXPECT_EQ(chosen(8, 4, 64, 24), "thread_per_column");
+  EXPECT_EQ(chosen(2, 128, 4, 64), "tile_masked_attention");
+  EXPECT_EQ(chosen(2, 1, 4, 128), "warps_per_column");
+  EXPECT_EQ(chosen(2, 64, 4, 128), "chunked_split_half");
   EXPECT_EQ(chosen(8, 16, 64, 24), "tile_masked_attention");
   EXPECT_EQ(chosen(8, 1, 64, 64), "thread_per_column");
-  EXPECT_EQ(chosen(4, 1, 16, 128), "thread_per_column");
+  EXPECT_EQ(chosen(4, 1, 16, 128), "chunked_split_half");
+  EXPECT_EQ(chosen(8, 1, 64, 128), "thread_per_column");
   EXPECT_EQ(chosen(4, 16, 16, 128), "chunked_split_half");
   EXPECT_EQ(chosen(8, 64, 64, 24), "chunked_split_half");
   EXPECT_EQ(chosen(4, 256, 16, 128), "chunked_split_half");

@@ -12,6 +12,7 @@
 #include "gaugeblock/verify/report/isolated.h"
 #include "gaugeblock/verify/report/json.h"
 #include "gaugeblock/verify/report/table.h"
+#include "gaugeblock/verify/variants/gpu_variants.h"
 
 namespace gaugeblock {
 namespace {
@@ -72,6 +73,10 @@ int run_verify(const VerifyOptions& options) {
       if (variant.run_again.empty()) variant.run_again = {{variant.run}};
       variant.run_again.insert(variant.run_again.end(), options.repeats - 1, {variant.run});
     }
+  if (!campaign.given.empty())
+    for (Variant& variant : variants)
+      if (variant.backend == "cuda" && variant.choose == nullptr)
+        variant.run_again.push_back(run_apart(variant));
   const auto has = [&variants](const char* backend) {
     return std::any_of(variants.begin(), variants.end(),
                        [backend](const Variant& v) { return v.backend == backend; });

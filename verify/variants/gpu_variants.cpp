@@ -101,6 +101,18 @@ std::function<void(void*)> prepared_launch(const KernelLaunch& launch, const Pro
   };
 }
 
+/// A run on the GPU, for kernels of this architecture alone where it names one.
+std::function<void(const Problem&, Outputs&)> on_gpu(const KernelLaunch& launch,
+                                                     const std::string& architecture, Placement placement,
+                                                     bool wait) {
+  return [=](const Problem& problem, Outputs& outputs) {
+    gpu::Device& device = cuda_device();
+    if (const auto reason = gpu::declines_architecture(architecture, gpu::current_cuda_architecture()))
+      throw NothingToJudge(*reason);
+    run_on_device(device, {}, problem, outputs, launch, placement, wait);
+  };
+}
+
 /// Sets `run` and `run_again` of a variant whose kernels `launch` starts.
 void set_run(Variant& variant, const KernelLaunch& launch, const std::string& architecture) {
   const auto interpreted = [launch](simt::Schedule schedule) {
@@ -113,19 +125,11 @@ void set_run(Variant& variant, const KernelLaunch& launch, const std::string& ar
     variant.run_again = {{interpreted(simt::Schedule::reversed), "the same run in reversed order"},
                          {interpreted(simt::Schedule::random), "the same run in random order"}};
   } else {
-    const auto on_gpu = [launch, architecture](Placement placement, bool wait) {
-      return [=](const Problem& problem, Outputs& outputs) {
-        gpu::Device& device = cuda_device();
-        if (const auto reason = gpu::declines_architecture(architecture, gpu::current_cuda_architecture()))
-          throw NothingToJudge(*reason);
-        run_on_device(device, {}, problem, outputs, launch, placement, wait);
-      };
-    };
     // As other programs launch, so that a kernel may begin while the one in front ends (dependent_launch.h).
-    // One that then reads too early, or reads beside a tensor, finds something else in the second run.
-    variant.run = on_gpu(Placement::together, false);
-    variant.run_again = {{on_gpu(Placement::apart, true),
-                          "the same run with no launch overlapping another and each tensor by itself"}};
+    // One that then reads too early finds something else in the second run.
+    variant.run = on_gpu(launch, architecture, Placement::together, false);
+    variant.run_again = {{on_gpu(launch, architecture, Placement::together, true),
+                          "the same run with no launch overlapping another"}};
     variant.prepare = [launch](const Problem& problem) { return prepared_launch(launch, problem); };
   }
 }
@@ -246,6 +250,10 @@ KernelLaunch launch_of(const Variant& variant) {
                     : launch_of(kernel_named(gpu::simt_backend::axial_kernels(), variant.name));
 }
 
+RunAgain run_apart(const Variant& variant) {
+  return {on_gpu(launch_of(variant), {}, Placement::apart, true), "the same run with each tensor by itself"};
+}
+
 #ifdef GAUGEBLOCK_HAS_CUDA
 std::pair<std::string, std::string> choose_kernel_name(const Problem& problem) {
   Outputs outputs = make_outputs(problem);
@@ -254,9 +262,8 @@ std::pair<std::string, std::string> choose_kernel_name(const Problem& problem) {
     return std::pair(choice.kernel == nullptr ? std::string() : choice.kernel->name, choice.reason);
   };
   if (problem.operation == Operation::recurrence)
-    return named(
-        gpu::choose_kernel(gpu::recurrence_arguments(recurrence_view(problem), recurrence_view(outputs)),
-                           architecture));
+    return named(gpu::choose_kernel(
+        gpu::recurrence_arguments(recurrence_view(problem), recurrence_view(outputs)), architecture));
   return named(
       gpu::choose_kernel(gpu::axial_arguments(axial_view(problem), axial_view(outputs)), architecture));
 }

@@ -25,6 +25,10 @@ using KernelLaunch = std::function<void(const DeviceTensors&, gpu::LaunchContext
 /// What `run` of a variant of the backends simt or cuda does between the copies: for measuring its kernels.
 KernelLaunch launch_of(const Variant& variant);
 
+/// A run of a variant of the backend cuda with memory of its own for each tensor, where a campaign's have one
+/// block: slower, but compute-sanitizer sees more.
+RunAgain run_apart(const Variant& variant);
+
 /// What a kernel takes, from a problem's tensors on a device.
 gpu::RecurrenceArguments recurrence_arguments(const DeviceTensors& tensors);
 gpu::AxialArguments axial_arguments(const DeviceTensors& tensors);

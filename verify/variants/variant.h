@@ -85,8 +85,8 @@ struct Variant {
   /// Computes every element of every output. Precondition: !declines(problem). Throws RunPropertyBroken when
   /// it sees by itself that the run is wrong.
   std::function<void(const Problem&, Outputs&)> run;
-  /// The same computation under other conditions (simt: other schedules; cuda: no overlap of launches, and
-  /// tensors apart); plain repetition when empty.
+  /// The same computation under other conditions (simt: other schedules; cuda: no overlap of launches); plain
+  /// repetition when empty.
   std::vector<RunAgain> run_again;
   /// cuda only, for timing: places the problem on the device, and returns what launches the computation on a
   /// cudaStream_t without waiting for it.
