@@ -26,6 +26,7 @@
 // and 0.3 µs more at T=16. A further gain would have to shorten the chain: launch, load, scan, weights, two
 // sums over lanes.
 #include <array>
+#include <utility>
 
 #include "gaugeblock/gpu/recurrence/kernel_views.h"
 
@@ -38,7 +39,7 @@ constexpr int most_steps = 128;
 constexpr int most_columns = 24;
 constexpr int warps = 8;
 constexpr int slots = most_steps / rows / warps;  // of a warp, 8 steps in each
-constexpr Index most_batches = 65535;             // the second dimension of a grid
+constexpr Index most_across = 65535;              // blocks in a grid's second dimension
 
 /// Pointer and strides of 32 bits: an offset costs as many instructions as it has indices.
 template <class T>
@@ -343,39 +344,44 @@ std::optional<std::string> declines(const RecurrenceArguments& arguments) {
     return "K and V are " + std::to_string(arguments.key_size()) + " and " +
            std::to_string(arguments.value_size()) + ", at most " + std::to_string(most_columns) +
            " fit into registers";
-  if (arguments.batches() > most_batches)
-    return "B is " + std::to_string(arguments.batches()) + ", a grid has at most " +
-           std::to_string(most_batches) + " blocks in this direction";
   const auto is_short = [](const auto& view) { return offsets_are_short(view.shape, view.stride); };
   if (!is_short(arguments.q) || !is_short(arguments.k) || !is_short(arguments.v) ||
       !is_short(arguments.gate) || !is_short(arguments.beta) || !is_short(arguments.y) ||
       !is_short(arguments.final_state) || (arguments.initial_state && !is_short(*arguments.initial_state)))
     return "offsets of 32 bits do not reach all elements";
-  return too_many_blocks(arguments.heads());
+  return too_many_blocks(arguments.batches() * arguments.heads());
 }
 
+/// With `exchanged`, heads in place of batches and the other way round; heads are the dimension `heads`.
 template <class T, int Rank>
-ShortView<T> short_view_of(const TensorView<T, Rank>& view) {
+ShortView<T> short_view_of(const TensorView<T, Rank>& view, int heads, bool exchanged) {
   ShortView<T> of{view.data, {}};
   for (int dimension = 0; dimension < Rank; ++dimension)
     of.stride[dimension] = static_cast<int>(view.stride[dimension]);
+  if (exchanged) std::swap(of.stride[0], of.stride[heads]);
   return of;
 }
 
 void run(const RecurrenceArguments& arguments, LaunchContext& context) {
+  // The kernel treats batches and heads alike, and one of the two is few enough.
+  const bool exchanged = arguments.batches() > most_across;
+  const Index across = exchanged ? arguments.heads() : arguments.batches();
+  const auto of_steps = [exchanged](const auto& view) { return short_view_of(view, 2, exchanged); };
+  const auto of_states = [exchanged](const auto& view) { return short_view_of(view, 1, exchanged); };
   ShortViews views{};
-  views.gate = short_view_of(arguments.gate);
-  views.beta = short_view_of(arguments.beta);
+  views.gate = of_steps(arguments.gate);
+  views.beta = of_steps(arguments.beta);
   views.T = static_cast<int>(arguments.steps());
   views.K = static_cast<int>(arguments.key_size());
   views.V = static_cast<int>(arguments.value_size());
-  views.q = short_view_of(arguments.q);
-  views.k = short_view_of(arguments.k);
-  views.v = short_view_of(arguments.v);
-  if (arguments.initial_state) views.initial_state = short_view_of(*arguments.initial_state);
-  views.y = short_view_of(arguments.y);
-  views.final_state = short_view_of(arguments.final_state);
-  const dim3 grid(static_cast<unsigned>(arguments.heads()), static_cast<unsigned>(arguments.batches()),
+  views.q = of_steps(arguments.q);
+  views.k = of_steps(arguments.k);
+  views.v = of_steps(arguments.v);
+  if (arguments.initial_state) views.initial_state = of_states(*arguments.initial_state);
+  views.y = of_steps(arguments.y);
+  views.final_state = of_states(arguments.final_state);
+  const dim3 grid(static_cast<unsigned>(arguments.batches() * arguments.heads() / across),
+                  static_cast<unsigned>(across),
                   static_cast<unsigned>(ceil_div(views.T, rows) + ceil_div(views.K, rows)));
   const bool vector = rows_are_aligned(arguments.q, 4) && rows_are_aligned(arguments.k, 4) &&
                       rows_are_aligned(arguments.v, 4);
