@@ -222,10 +222,8 @@ double count_rescalings(const Vector& z, const Vector& z_error, const Model& mod
   return count;
 }
 
-/// min(Σ_j change_lj |v_j - o_l|, max_j |v_j - o_l|) for every query l and every column. Sets (*anywhere)[l],
-/// if wanted, where the second is the smaller one: rounding may then move the mean to any of the values.
-Matrix deviation(const Matrix& change, const Matrix& v, const Matrix& o,
-                 std::vector<bool>* anywhere = nullptr) {
+/// min(Σ_j change_lj |v_j - o_l|, max_j |v_j - o_l|) for every query l and every column.
+Matrix deviation(const Matrix& change, const Matrix& v, const Matrix& o) {
   Matrix result(o.rows(), v.cols());
   Vector sum(v.cols());
   Vector largest(v.cols());
@@ -238,10 +236,31 @@ Matrix deviation(const Matrix& change, const Matrix& v, const Matrix& o,
       sum += change(l, j) * distance;
       largest = largest.cwiseMax(distance);
     }
-    for (Index c = 0; c < v.cols(); ++c) {
-      result(l, c) = sum(c) <= largest(c) ? sum(c) : largest(c);
-      if (anywhere != nullptr && !(sum(c) <= largest(c))) (*anywhere)[l] = true;
+    for (Index c = 0; c < v.cols(); ++c) result(l, c) = sum(c) <= largest(c) ? sum(c) : largest(c);
+  }
+  return result;
+}
+
+/// The queries for which, in some column, rounding may move the weighted mean to any of the values:
+/// Σ_j change_lj · distance > max_j distance. Where all values agree within their errors, the computed ones may
+/// differ by these alone, unless their tokens x are alike: these are computed alike.
+std::vector<bool> may_go_anywhere(const Matrix& change, const Matrix& v, const Matrix& v_error,
+                                  const Matrix& o, const Matrix& x) {
+  std::vector<bool> result;
+  for (Index l = 0; l < o.rows(); ++l) {
+    const auto anywhere_in = [&](const Matrix& distance) {
+      const Vector sum = change.row(l) * distance, largest = distance.colwise().maxCoeff();
+      return !(sum.array() <= largest.array()).all();
+    };
+    const Matrix exact = (v.rowwise() - o.row(l)).cwiseAbs();
+    bool anywhere = anywhere_in(exact);
+    if (!anywhere && (exact.array() <= v_error.array()).all()) {
+      Matrix computed = exact;
+      for (Index j = 0; j < v.rows(); ++j)
+        if (x.row(j) != x.row(l)) computed.row(j) += v_error.row(j);
+      anywhere = anywhere_in(computed);
     }
+    result.push_back(anywhere);
   }
   return result;
 }
@@ -263,12 +282,11 @@ Attention attention(const Matrix& z, const Matrix& V) {
 
 /// How far a computed one may be from it, given bounds on the errors of z, [L,L], and of V, [L,d].
 struct AttentionBound {
-  Matrix change;               ///< w_j (exp(ξ_j) - 1) / Σ w exp(-ξ) [L,L]
-  Matrix largest_weight;       ///< upper bounds of the computed, normalised weights [L,L]
-  Matrix inherited;            ///< from the errors of V [L,d]
-  Matrix softmax_change;       ///< from the errors of the weights [L,d]
-  Matrix quotient_error;       ///< from rounding the weighted mean [L,d]
-  std::vector<bool> anywhere;  ///< whether rounding may move the weighted mean to any value [L]
+  Matrix change;          ///< w_j (exp(ξ_j) - 1) / Σ w exp(-ξ) [L,L]
+  Matrix largest_weight;  ///< upper bounds of the computed, normalised weights [L,L]
+  Matrix inherited;       ///< from the errors of V [L,d]
+  Matrix softmax_change;  ///< from the errors of the weights [L,d]
+  Matrix quotient_error;  ///< from rounding the weighted mean [L,d]
 };
 
 AttentionBound attention_error(const Attention& exact, const Matrix& z, const Matrix& z_error,
@@ -302,8 +320,7 @@ AttentionBound attention_error(const Attention& exact, const Matrix& z, const Ma
   const Vector largest_V = V_size.colwise().maxCoeff();
   const Matrix numerator_size = result.largest_weight * V_size;
   result.inherited = result.largest_weight * V_error;
-  result.anywhere.assign(static_cast<std::size_t>(V.rows()), false);
-  result.softmax_change = deviation(result.change, V, exact.o, &result.anywhere);
+  result.softmax_change = deviation(result.change, V, exact.o);
   result.quotient_error.resize(V.rows(), V.cols());
   for (Index l = 0; l < V.rows(); ++l) {
     const double numerator = gamma(model.numerator(L, rescalings(l)));
@@ -533,7 +550,8 @@ class SequenceBound {
 
     const Matrix V_error = qkv_error_(Eigen::all, seqN(v_first, d_));
     AttentionBound bound = attention_error(exact, z, z_error, V, V_error, model_);
-    for (std::size_t l = 0; l < anywhere_.size(); ++l) anywhere_[l] = anywhere_[l] || bound.anywhere[l];
+    const std::vector<bool> anywhere = may_go_anywhere(bound.change, V, V_error, exact.o, x_);
+    for (std::size_t l = 0; l < anywhere_.size(); ++l) anywhere_[l] = anywhere_[l] || anywhere[l];
     if (model_.split) bound.quotient_error.rowwise() += Vector(maps_.split_loss.o(channels));
     o_error_(Eigen::all, channels) = bound.softmax_change + bound.inherited + bound.quotient_error;
     if (!(2 * L * (V.cwiseAbs() + V_error).maxCoeff() < claims::overflow_threshold)) overflows_ = true;
