@@ -26,8 +26,9 @@ bool all_heads_fit(const RecurrenceArguments& arguments, Index each, Index most)
          arguments.batches() * arguments.heads() <= heads;
 }
 
-/// Whether the GPU holds all tiles of 8 outputs at once, `resident` on a multiprocessor. A tile looks back over
-/// 128 steps a round.
+/// Whether the GPU holds all tiles of 8 outputs at once, `resident` on a multiprocessor: of
+/// register_masked_attention two, by its registers; of tile_masked_attention five with K and V up to 24, two with
+/// up to 64, by its shared memory. A tile looks back over 128 steps a round.
 bool tiles_fit(const RecurrenceArguments& arguments, Index resident) {
   if (arguments.steps() > swept_steps) return false;
   const Index tiles = parts(arguments.steps(), 8) + parts(arguments.key_size(), 8);
