@@ -4,22 +4,25 @@
 //
 //     [n, split]  →  q, k, v of a head  →  softmax(q kᵀ / √d) v  →  y = x + (o · W_outᵀ + b_out)
 //
-// A warp owns tiles of 16 tokens from the LayerNorm to the residual; warps of a block meet at k and v alone.
+// A warp owns tiles of 16 tokens from the LayerNorm to the residual; warps of a block meet at k and v (in the
+// first shape at n and o, too).
 // Two shapes of the same steps:
 //
 // - `short_sequence_kernel`: up to 64 tokens, 32 or 64 channels in heads of 16, contiguous channels. A warp a
 //   (tile, head), everything in registers and shared memory, weights brought in by the bulk copy engine; the
-//   second pass's come while the first one runs. B=4, 32×32, D=64 takes 8.9 µs on an H200 (`gaugeblock bench`:
-//   replays of a graph), of which two empty kernels would take 1.1 to 1.8. Bound by latency: a pass
-//   is one chain of dependent steps (tokens, LayerNorm, products, attention, projection), and its products
-//   alone, counted at full rate, are a fifth of it. What helped: W_out fetched behind the other weights,
-//   tokens asked for before the first barrier (9.1 → 8.5). What cost some 0.3: sums of v and of y rounded
-//   instead of truncated (error 1.52 → 1.28 times that of float32). What did not help: weights multicast to
-//   clusters of 2 or 4 blocks (9.9, 12.6), letting the second pass in later. What helps here and not elsewhere
-//   (9.1 in the same run): the LayerNorm shared by the warps of a tile (8.9; but 4.7 against 4.6 at 7×20,
-//   D=32), and with it both passes in one cooperative launch, whose blocks watch for each other's rows in the
-//   L2 cache (8.6; 5.6 against 4.6). So the launch between the passes costs 0.3, and a further gain needs less
-//   work: by count, the products alone take a third of a pass.
+//   second pass's come while the first one runs. B=4, 32×32, D=64 takes 8.5 µs on an H200 (replays of a
+//   graph), of which two empty kernels would take 1.1 to 1.8. Bound by latency: a pass is one chain of
+//   dependent steps. Of its 6700 cycles by clock stamps, the products with W_q, W_k and W_v take 1750 (the
+//   tensor cores some 1000 of them, by count), the first pass's LayerNorm with its wait for the tokens 1400,
+//   attention 950, the projection 950. What helped: W_out fetched behind the other weights and read before
+//   the block meets at o, tokens asked for before the first barrier, one instruction for four channels of y
+//   (9.1 → 8.8), and for 64 channels the LayerNorm shared by the warps of a tile (8.7). What cost some 0.3:
+//   sums of v and of y rounded instead of truncated (error 1.52 → 1.28 times that of float32). What did not
+//   help: weights multicast to clusters of 2 or 4 blocks (9.9, 12.6), letting the second pass in later, both
+//   passes in one launch or the second one watching for its tokens in the L2 cache, each head's warp fetching
+//   its own weights (+0.1), barriers for the warps of a tile or a head alone (-0.1, or +0.3 with W_out read
+//   early), the first W_q, W_k and W_v read before the LayerNorm is there (0 to +0.2). A further gain needs
+//   another way to multiply: those with W_q, W_k, W_v on wgmma, say.
 // - `any_shape_kernel`: heads up to 128, channels up to 256, any number of tokens, any strides. What a warp
 //   hands on to itself (n, q, o) and to others (k, v) lies in a workspace that the caches hold. B=8, 128×128,
 //   D=128 takes 1545 µs, 3.7 times what `warpgroup_pass_split_half` takes, for the same products: it waits
@@ -309,9 +312,157 @@ constexpr int short_head = 16;
 template <int Steps>
 constexpr int short_head_words = Steps * 256;  // W_q, W_k, W_v: 192 a step; W_out: 64
 
+/// Whether the warps of a tile share its LayerNorm. Where there are two, that takes longer than it saves.
+template <int Steps>
+constexpr bool shares_norm = Steps == 4;
+
+/// Of n in shared memory: the fragment of a step, and words that keep those of neighbours in other banks.
+constexpr int norm_step_words = 64 + 4;
+
 template <int Steps, int Tiles>
-constexpr int short_words =  // weights, then k and v of every head, then o
-    Steps* short_head_words<Steps> + Steps* Tiles * 128 + Steps* Tiles * 64;
+constexpr int short_words =  // weights, then k and v of every head, then o, then n where warps share it
+    Steps* short_head_words<Steps> + Steps* Tiles * 128 + Steps* Tiles * 64 +
+    (shares_norm<Steps> ? Steps * Tiles * norm_step_words : 0);
+
+__device__ __forceinline__ float4 load_four(const float* from) {
+  return *reinterpret_cast<const float4*>(from);
+}
+
+/// One store: nvcc makes four of it where it is left to it.
+__device__ __forceinline__ void store_four(float* to, const float4& v) {
+  asm volatile("st.global.v4.f32 [%0],{%1,%2,%3,%4};" ::"l"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+               : "memory");
+}
+
+__device__ __forceinline__ float sum_of(float4 v) {
+  return (v.x + v.y) + (v.z + v.w);
+}
+__device__ __forceinline__ float square_sum(float4 v) {
+  return fmaf(v.x, v.x, v.y * v.y) + fmaf(v.z, v.z, v.w * v.w);
+}
+__device__ __forceinline__ float4 minus(float4 v, float mean) {
+  return make_float4(v.x - mean, v.y - mean, v.z - mean, v.w - mean);
+}
+
+/// A lane's part of a step of n: four channels of two tokens, less their means.
+__device__ __forceinline__ Fragment norm_fragment(float4 v0, float4 v1, float root0, float root1, float4 w,
+                                                  float4 bias) {
+  Fragment n;
+  split(fmaf(v0.x * root0, w.x, bias.x), fmaf(v0.y * root0, w.y, bias.y), n.hi[0], n.lo[0]);
+  split(fmaf(v1.x * root1, w.x, bias.x), fmaf(v1.y * root1, w.y, bias.y), n.hi[1], n.lo[1]);
+  split(fmaf(v0.z * root0, w.z, bias.z), fmaf(v0.w * root0, w.w, bias.w), n.hi[2], n.lo[2]);
+  split(fmaf(v1.z * root1, w.z, bias.z), fmaf(v1.w * root1, w.w, bias.w), n.hi[3], n.lo[3]);
+  return n;
+}
+
+/// The LayerNorm of a tile, done by each of its warps for itself: a quad of lanes has two tokens.
+template <int Steps>
+struct OwnNorm {
+  const float *x0, *x1;
+  float4 weight[Steps], bias[Steps], v0[Steps], v1[Steps];
+
+  /// Loads the parameters. token(l) is where token l lies.
+  template <class Token>
+  __device__ __forceinline__ OwnNorm(const Weights& weights, const Token& token, int tile, int, int lane)
+      : x0(token(16 * tile + lane / 4) + 4 * (lane % 4)),
+        x1(token(16 * tile + lane / 4 + 8) + 4 * (lane % 4)) {
+    GAUGEBLOCK_UNROLL
+    for (int k = 0; k < Steps; ++k) {
+      weight[k] = load_four(weights.norm_weight + 16 * k + 4 * (lane % 4));
+      bias[k] = load_four(weights.norm_bias + 16 * k + 4 * (lane % 4));
+    }
+  }
+
+  __device__ __forceinline__ void load_tokens() {
+    GAUGEBLOCK_UNROLL
+    for (int k = 0; k < Steps; ++k) {
+      v0[k] = load_four(x0 + 16 * k);
+      v1[k] = load_four(x1 + 16 * k);
+    }
+  }
+
+  /// n of the tile, and the columns of its tokens that the warp writes.
+  __device__ __forceinline__ void finish(Fragment (&n)[Steps], float4& residual0, float4& residual1, uint4*,
+                                         float eps, int head, int) {
+    residual0 = v0[0];
+    residual1 = v1[0];
+    float sum0 = 0, sum1 = 0;
+    GAUGEBLOCK_UNROLL
+    for (int k = 0; k < Steps; ++k) {
+      if (k == head) {
+        residual0 = v0[k];
+        residual1 = v1[k];
+      }
+      sum0 += sum_of(v0[k]);
+      sum1 += sum_of(v1[k]);
+    }
+    constexpr float inverse = 1.0F / (16 * Steps);  // exact: Steps is a power of two
+    const float mean0 = quad_sum(sum0) * inverse, mean1 = quad_sum(sum1) * inverse;
+    sum0 = sum1 = 0;
+    GAUGEBLOCK_UNROLL
+    for (int k = 0; k < Steps; ++k) {
+      v0[k] = minus(v0[k], mean0);
+      v1[k] = minus(v1[k], mean1);
+      sum0 += square_sum(v0[k]);
+      sum1 += square_sum(v1[k]);
+    }
+    const float root0 = rsqrtf(fmaf(quad_sum(sum0), inverse, eps));
+    const float root1 = rsqrtf(fmaf(quad_sum(sum1), inverse, eps));
+    GAUGEBLOCK_UNROLL
+    for (int k = 0; k < Steps; ++k) n[k] = norm_fragment(v0[k], v1[k], root0, root1, weight[k], bias[k]);
+  }
+};
+
+/// The same, shared by the tile's warps: `lanes` lanes have two tokens, whose fragments all warps then load.
+template <int Steps>
+struct SharedNorm {
+  static constexpr int lanes = 4 * Steps,
+                       at_once = 32 / lanes;  // tokens of a warp, and as many 8 behind them
+  const float *x0, *x1, *from0, *from1;
+  float4 weight, bias, v0, v1, column0, column1;
+
+  template <class Token>
+  __device__ __forceinline__ SharedNorm(const Weights& weights, const Token& token, int tile, int head,
+                                        int lane)
+      : x0(token(16 * tile + head * at_once + lane / lanes) + 4 * (lane % lanes)),
+        x1(token(16 * tile + head * at_once + lane / lanes + 8) + 4 * (lane % lanes)),
+        from0(token(16 * tile + lane / 4) + 16 * head + 4 * (lane % 4)),
+        from1(token(16 * tile + lane / 4 + 8) + 16 * head + 4 * (lane % 4)),
+        weight(load_four(weights.norm_weight + 4 * (lane % lanes))),
+        bias(load_four(weights.norm_bias + 4 * (lane % lanes))) {}
+
+  __device__ __forceinline__ void load_tokens() {
+    v0 = load_four(x0);
+    v1 = load_four(x1);
+    column0 = load_four(from0);
+    column1 = load_four(from1);
+  }
+
+  __device__ __forceinline__ static float token_sum(float v) {
+    GAUGEBLOCK_UNROLL
+    for (int partner = 1; partner < lanes; partner *= 2) v += __shfl_xor_sync(0xffffffffU, v, partner);
+    return v;
+  }
+
+  /// `shared` is the tile's: [Steps][norm_step_words].
+  __device__ __forceinline__ void finish(Fragment (&n)[Steps], float4& residual0, float4& residual1,
+                                         uint4* shared, float eps, int head, int lane) {
+    constexpr float inverse = 1.0F / (16 * Steps);
+    const float mean0 = token_sum(sum_of(v0)) * inverse, mean1 = token_sum(sum_of(v1)) * inverse;
+    v0 = minus(v0, mean0);
+    v1 = minus(v1, mean1);
+    const float root0 = rsqrtf(fmaf(token_sum(square_sum(v0)), inverse, eps));
+    const float root1 = rsqrtf(fmaf(token_sum(square_sum(v1)), inverse, eps));
+    const int own = head * at_once + lane / lanes, step = lane % lanes / 4;
+    store_fragment(shared + step * norm_step_words + 4 * own + lane % 4,
+                   norm_fragment(v0, v1, root0, root1, weight, bias));
+    __syncthreads();  // n of the tile is there
+    GAUGEBLOCK_UNROLL
+    for (int k = 0; k < Steps; ++k) n[k] = load_fragment(shared + k * norm_step_words + lane);
+    residual0 = column0;
+    residual1 = column1;
+  }
+};
 
 /// D = 16·Steps in Steps heads, at most 16·Tiles tokens. Warp `tile * Steps + head`.
 template <int Steps, int Tiles>
@@ -352,59 +503,17 @@ __global__ void __launch_bounds__(32 * Steps * Tiles, Steps* Tiles <= 8 ? 2 : 1)
   float* y = pass.y.data + pass.y.at(blockIdx.y, blockIdx.x, 0, 0);
   // Rows behind the last token repeat it; as keys they are masked, and never stored.
   const int l0 = 16 * tile + g, l1 = l0 + 8;
-  const float* x0 = x + min(l0, L - 1) * pass.x.stride[2] + 4 * t;
-  const float* x1 = x + min(l1, L - 1) * pass.x.stride[2] + 4 * t;
-  float4 norm_weight[Steps], norm_bias[Steps];
-  GAUGEBLOCK_UNROLL
-  for (int k = 0; k < Steps; ++k) {
-    norm_weight[k] = *reinterpret_cast<const float4*>(weights.norm_weight + 16 * k + 4 * t);
-    norm_bias[k] = *reinterpret_cast<const float4*>(weights.norm_bias + 16 * k + 4 * t);
-  }
+  const auto token = [&](int l) { return x + min(l, L - 1) * pass.x.stride[2]; };
+  std::conditional_t<shares_norm<Steps>, SharedNorm<Steps>, OwnNorm<Steps>> norm(weights, token, tile, head,
+                                                                                 lane);
   wait_for_kernel_in_front();
+  norm.load_tokens();
+  __syncthreads();  // the barriers are ready before anyone waits at them; the loads are on their way
 
   Fragment n[Steps];
   float4 residual0, residual1;  // of the columns of y that this warp writes
-  {
-    float4 v0[Steps], v1[Steps];
-    float sum0 = 0, sum1 = 0;
-    GAUGEBLOCK_UNROLL
-    for (int k = 0; k < Steps; ++k) {
-      v0[k] = *reinterpret_cast<const float4*>(x0 + 16 * k);
-      v1[k] = *reinterpret_cast<const float4*>(x1 + 16 * k);
-    }
-    __syncthreads();  // the barriers are ready before anyone waits at them; the loads are on their way
-    residual0 = v0[0];
-    residual1 = v1[0];
-    GAUGEBLOCK_UNROLL
-    for (int k = 0; k < Steps; ++k) {
-      if (k == head) {
-        residual0 = v0[k];
-        residual1 = v1[k];
-      }
-      sum0 += (v0[k].x + v0[k].y) + (v0[k].z + v0[k].w);
-      sum1 += (v1[k].x + v1[k].y) + (v1[k].z + v1[k].w);
-    }
-    constexpr float inverse = 1.0F / (16 * Steps);  // exact: Steps is a power of two
-    const float mean0 = quad_sum(sum0) * inverse, mean1 = quad_sum(sum1) * inverse;
-    sum0 = sum1 = 0;
-    GAUGEBLOCK_UNROLL
-    for (int k = 0; k < Steps; ++k) {
-      v0[k] = make_float4(v0[k].x - mean0, v0[k].y - mean0, v0[k].z - mean0, v0[k].w - mean0);
-      v1[k] = make_float4(v1[k].x - mean1, v1[k].y - mean1, v1[k].z - mean1, v1[k].w - mean1);
-      sum0 += fmaf(v0[k].x, v0[k].x, v0[k].y * v0[k].y) + fmaf(v0[k].z, v0[k].z, v0[k].w * v0[k].w);
-      sum1 += fmaf(v1[k].x, v1[k].x, v1[k].y * v1[k].y) + fmaf(v1[k].z, v1[k].z, v1[k].w * v1[k].w);
-    }
-    const float root0 = rsqrtf(fmaf(quad_sum(sum0), inverse, pass.eps));
-    const float root1 = rsqrtf(fmaf(quad_sum(sum1), inverse, pass.eps));
-    GAUGEBLOCK_UNROLL
-    for (int k = 0; k < Steps; ++k) {
-      const float4 w = norm_weight[k], c = norm_bias[k];
-      split(fmaf(v0[k].x * root0, w.x, c.x), fmaf(v0[k].y * root0, w.y, c.y), n[k].hi[0], n[k].lo[0]);
-      split(fmaf(v1[k].x * root1, w.x, c.x), fmaf(v1[k].y * root1, w.y, c.y), n[k].hi[1], n[k].lo[1]);
-      split(fmaf(v0[k].z * root0, w.z, c.z), fmaf(v0[k].w * root0, w.w, c.w), n[k].hi[2], n[k].lo[2]);
-      split(fmaf(v1[k].z * root1, w.z, c.z), fmaf(v1[k].w * root1, w.w, c.w), n[k].hi[3], n[k].lo[3]);
-    }
-  }
+  norm.finish(n, residual0, residual1, keys + Steps * Tiles * 192 + tile * Steps * norm_step_words, pass.eps,
+              head, lane);
 
   Fragment q;
   uint4* const head_keys = keys + head * Tiles * 128 + lane;  // a tile: k [2][32], v [2][32]
@@ -449,9 +558,11 @@ __global__ void __launch_bounds__(32 * Steps * Tiles, Steps* Tiles <= 8 ? 2 : 1)
       own[64 + 32 * i] = v;
     }
   }
-  __syncthreads();  // k and v of all tokens are there before the first score
+  barrier_wait(&out_arrived, 0);  // it has come long since, and here nobody waits for this warp alone
+  __syncthreads();                // k and v of all tokens are there before the first score
 
   uint4* const outputs = keys + Steps * Tiles * 128 + tile * Steps * 64 + lane;
+  uint4 out[Steps][2];  // W_out of the warp's columns
   {
     float s[2 * Tiles][4] = {}, small[2 * Tiles][4] = {}, top0 = -INFINITY, top1 = -INFINITY;
     GAUGEBLOCK_UNROLL
@@ -470,6 +581,11 @@ __global__ void __launch_bounds__(32 * Steps * Tiles, Steps* Tiles <= 8 ? 2 : 1)
     }
     top0 = quad_max(top0);
     top1 = quad_max(top1);
+    GAUGEBLOCK_UNROLL
+    for (int k = 0; k < Steps; ++k) GAUGEBLOCK_UNROLL
+    for (int i = 0; i < 2; ++i)
+      out[k][i] = packed[k * short_head_words<Steps> + Steps * 192 + (2 * head + i) * 32 + lane];
+    __syncwarp();  // nvcc would put them right in front of the store that other warps wait for
     float sum0 = 0, sum1 = 0;
     GAUGEBLOCK_UNROLL
     for (int j = 0; j < 2 * Tiles; ++j) {
@@ -498,15 +614,13 @@ __global__ void __launch_bounds__(32 * Steps * Tiles, Steps* Tiles <= 8 ? 2 : 1)
   __syncthreads();  // o of all heads is there before its projection
 
   float sum[2][4] = {}, small[2][4] = {}, less[2][4] = {};
-  barrier_wait(&out_arrived, 0);
   GAUGEBLOCK_UNROLL
   for (int k = 0; k < Steps; ++k) {
     const Fragment a = load_fragment(outputs + k * 64);
-    const uint4* w = packed + k * short_head_words<Steps> + Steps * 192 + 2 * head * 32 + lane;
     float large[2][4] = {};  // of a head by itself: sums of heads are rounded, the tensor core's truncated
     GAUGEBLOCK_UNROLL
     for (int i = 0; i < 2; ++i) {
-      const uint4 u = w[32 * i];
+      const uint4 u = out[k][i];
       multiply(small[i], a.hi, u.z, u.w);
       multiply(large[i], a.hi, u.x, u.y);
       multiply(less[i], a.lo, u.x, u.y);
@@ -525,8 +639,8 @@ __global__ void __launch_bounds__(32 * Steps * Tiles, Steps* Tiles <= 8 ? 2 : 1)
   residual1.y += fmaf(sum[0][3], out_scale.y, bias.y);
   residual1.z += fmaf(sum[1][2], out_scale.z, bias.z);
   residual1.w += fmaf(sum[1][3], out_scale.w, bias.w);
-  if (l0 < L) *reinterpret_cast<float4*>(to) = residual0;
-  if (l1 < L) *reinterpret_cast<float4*>(to + 8 * pass.y.stride[2]) = residual1;
+  if (l0 < L) store_four(to, residual0);
+  if (l1 < L) store_four(to + 8 * pass.y.stride[2], residual1);
 }
 
 // ---- which of the two, and where its memory lies

@@ -29,22 +29,31 @@
 // What bounds it (B=4, T=4096, H=16, K=V=128 on an H200: 270 µs, 4.2 µs a chunk): shared memory and L1, busy
 // three quarters of the time, half of it by the 84 matrix products of 64×64×16 a chunk, 32 cycles each, whose
 // operands both lie there (tensor cores: a third). By clock stamps, warpgroups 2 and 3 never wait for the
-// others, which wait for them a fifth of the time. What helped: prefetching lines by plain instructions (bulk
-// ones take a loop over lanes), the tables by four warps instead of one, two rows scaled at once, W made from
-// registers, the next chunk's scores begun ahead, the state's copy given free before the weights are made,
-// and one address for a thread's whole part of a state (final states written element by element took 9 to
-// 16 µs). What did not: a third loading warpgroup with a tensor each (56 registers a thread, which spill: 389
-// µs), one arrival a warp instead of a thread, one row a thread by stmatrix, with a third of the shuffles and
-// half the stores (the same cycles), the largest of v found together with those of k (277), and a cluster of
-// two column blocks, each of which loads half the rows of q and k and stores them into both (323: half the
-// loads and a third of the arithmetic saved, but stores into the other block's shared memory cost more). A
-// further gain needs less traffic in shared memory: V of 128 columns in a block. In replays that last, the
-// GPU's clock falls, and 270 µs become 290 to 305.
+// others, which wait for them a fifth of the time. Samples of the program counter: a third of their time goes
+// to the end of a chunk (the fence, W, the next loads, which wait for a free place in the queue of L1). What
+// helped: prefetching lines by plain instructions (bulk ones take a loop over lanes), the tables by four
+// warps instead of one, two rows scaled at once, W made from registers, the next chunk's scores begun ahead,
+// the state's copy given free before the weights are made, and one address for a thread's whole part of a
+// state (final states written element by element took 9 to 16 µs).
+//
+// What did not help, in µs against 271 to 277 in the same run: a third loading warpgroup with a tensor each
+// (56 registers a thread, which spill: 389), one arrival a warp instead of a thread, one row a thread by
+// stmatrix, with a third of the shuffles and half the stores (the same), the largest of v found together with
+// those of k (277), a cluster of two column blocks, each of which loads half the rows of q and k and stores
+// them into both (323: stores into the other block's shared memory cost more than they save). Nor less
+// traffic in shared memory: V of 128 columns in a block and two segments, q as fragments in registers and
+// decays on fragments of k instead of W (285; three quarters of the instructions, but the state alone takes
+// half of the registers, so that 16 warps have 0.43 instructions a cycle and scheduler between them); decays
+// on fragments of k in blocks of 64 columns (292: the state's warpgroup, which had time to spare, then has
+// too much to do); tables by one warp without barriers (285). In replays that last, times rise to 290 to 305.
 //
 // With few (b,h) what precedes the first chunk costs most (B=2, T=2048, H=16, K=V=64: 43 µs): 3.6 µs until
 // the first rows are there, 9 for the states of segments, 6 more until the first output can be worked on, 22
-// for eight chunks, of which the warpgroup of outputs is busy all the time: four loading warpgroups instead
-// of two take the same 43 µs.
+// for eight chunks, of which the warpgroup of outputs is busy all the time. Neither four loading warpgroups
+// (43.4) nor two of outputs, which take turns (42.7), change much: by count, the instructions of a chunk fill
+// the schedulers for 1.65 of its 2.75 µs. One launch of clusters, whose blocks hand on their states and add
+// what came before at the end, takes 42 where all clusters fit at once, and they do not: 30 clusters of four
+// do, 31 take 80.
 #include <cfloat>
 #include <climits>
 #include <cstdint>
