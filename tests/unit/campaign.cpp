@@ -1,4 +1,4 @@
-// Which cases a campaign judges.
+// Which cases a campaign judges, and how often.
 #include "gaugeblock/verify/report/campaign.h"
 
 #include <gtest/gtest.h>
@@ -34,6 +34,24 @@ TEST(Campaign, HasNoLargeCaseUnlessAsked) {
   options.cases = 1001;
   options.largest_work = 100;
   EXPECT_FALSE(run_campaign(declining(), options).families.contains("axial weights"));
+}
+
+TEST(Campaign, RepeatsTheStandInOfAuto) {
+  Variant variant = select_variants(Operation::recurrence, "sequential", "cpu").front();
+  variant.choose = [](const Problem&) {
+    static const Variant stand_in = select_variants(Operation::recurrence, "sequential", "cpu").front();
+    return ChosenVariant{&stand_in, "for this test"};
+  };
+  CampaignOptions options;
+  options.given = {parse_case("recurrence:T=2,seed=1")};
+  EXPECT_TRUE(run_campaign({variant}, options).all_pass());
+  const auto other_bits = [run = variant.run](const Problem& problem, Outputs& outputs) {
+    run(problem, outputs);
+    Tensor& y = outputs.at("y");
+    y.buffer[y.offset] += 1;
+  };
+  variant.run_again = {{other_bits}};  // as --repeats does
+  EXPECT_FALSE(run_campaign({variant}, options).all_pass());
 }
 
 }  // namespace

@@ -56,8 +56,11 @@ CaseVerdict check_variant(const Variant& variant, const Problem& problem, Oracle
       fail(result, Outcome::unsupported, chosen.reason, chosen.reason);
       return result;
     }
-    result = check_variant(*chosen.variant, problem, oracle, derived, effort);
-    result.chosen = chosen.variant->name;
+    Variant stand_in = *chosen.variant;
+    // --repeats asks for more runs than the variant has of its own.
+    stand_in.run_again.insert(stand_in.run_again.end(), variant.run_again.begin(), variant.run_again.end());
+    result = check_variant(stand_in, problem, oracle, derived, effort);
+    result.chosen = stand_in.name;
     return result;
   }
   if (const std::optional<std::string> reason = variant.declines(problem)) {
