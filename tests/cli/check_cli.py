@@ -71,12 +71,14 @@ done = run("verify", "--case", "recurrence:T=1", "--case", "axial:W=1")
 expect(done.returncode == 0 and "sequential" in done.stdout and "unfused" in done.stdout, f"cases of both operations: {done}")
 refused(["verify", "--cases", "1", "--time", "1"], "--cases", "--time")
 refused(["verify", "--time", "0"], "--time")
-refused(["verify", "--jobs", "0"], "--jobs")
-refused(["verify", "--repeats", "0"], "--repeats")
+for option, most in (("--jobs", "1024"), ("--repeats", "1000000")):
+    for value in ("0", "-1", "0x10", "1.5", "", str(int(most) + 1)):
+        refused(["verify", option, value], option, most, f"'{value}'")
 for backend in ("cpu", "simt"):
     done = run("verify", "--backend", backend, "--repeats", "3", "--case", "recurrence:T=2")
     expect(done.returncode == 0, f"repeats on {backend}: {done}")
 refused(["mutants", "--cases", "0"], "--cases")
+refused(["mutants", "--jobs", "1025"], "--jobs", "1024")
 refused(["run", "--variant", "sequential"], "--input")
 refused(["judge", "--input", "/nonexistent/file.safetensors", "--actual", "x"], "/nonexistent/file.safetensors")
 

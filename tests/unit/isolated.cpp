@@ -75,22 +75,29 @@ TEST(IsolatedChecker, GivesTheVerdictsOfThisProcess) {
                                         y.assign(values);
                                       })};
   const Case c = parse_case("recurrence:T=3,K=2,V=2,seed=4");
+  // The states from the second step on are beyond float32, so nothing of the final state can be judged.
+  const Case huge = parse_case("recurrence:T=3,K=2,V=2,gate=const:1e30");
   IsolatedChecker checker = std::move(IsolatedChecker::several(variants, 1).front());
-  for (const Variant& variant : variants) {
-    const CaseVerdict here = check_case({&variant}, c, RelationEffort::all).front();
-    const CaseVerdict there = checker.check({&variant}, c, RelationEffort::all).front();
-    EXPECT_EQ(here.verdict.outcome, there.verdict.outcome);
-    EXPECT_EQ(here.verdict.reason, there.verdict.reason);
-    EXPECT_EQ(here.verdict.worst_ratio, there.verdict.worst_ratio);
-    EXPECT_EQ(here.verdict.worst_likely_ratio, there.verdict.worst_likely_ratio);
-    EXPECT_EQ(here.verdict.worst.tensor, there.verdict.worst.tensor);
-    EXPECT_EQ(here.verdict.worst.index, there.verdict.worst.index);
-    EXPECT_EQ(here.verdict.worst.actual, there.verdict.worst.actual);
-    EXPECT_EQ(here.verdict.worst.bound, there.verdict.worst.bound);
-    EXPECT_EQ(here.verdict.compared, there.verdict.compared);
-    EXPECT_EQ(here.message, there.message);
-  }
+  for (const Case& each : {c, huge})
+    for (const Variant& variant : variants) {
+      const CaseVerdict here = check_case({&variant}, each, RelationEffort::all).front();
+      const CaseVerdict there = checker.check({&variant}, each, RelationEffort::all).front();
+      EXPECT_EQ(here.verdict.outcome, there.verdict.outcome);
+      EXPECT_EQ(here.verdict.reason, there.verdict.reason);
+      EXPECT_EQ(here.verdict.worst_ratio, there.verdict.worst_ratio);
+      EXPECT_EQ(here.verdict.worst_likely_ratio, there.verdict.worst_likely_ratio);
+      EXPECT_EQ(here.verdict.worst.tensor, there.verdict.worst.tensor);
+      EXPECT_EQ(here.verdict.worst.index, there.verdict.worst.index);
+      EXPECT_EQ(here.verdict.worst.actual, there.verdict.worst.actual);
+      EXPECT_EQ(here.verdict.worst.bound, there.verdict.worst.bound);
+      EXPECT_EQ(here.verdict.compared, there.verdict.compared);
+      EXPECT_EQ(here.verdict.vacuous_elements, there.verdict.vacuous_elements);
+      EXPECT_EQ(here.verdict.unjudged, there.verdict.unjudged);
+      EXPECT_EQ(here.message, there.message);
+    }
   EXPECT_EQ(check_case({&variants[1]}, c, RelationEffort::all).front().verdict.outcome, Outcome::fail);
+  EXPECT_EQ(check_case({&variants[0]}, huge, RelationEffort::all).front().verdict.unjudged,
+            std::vector<std::string>{"final_state"});
 }
 
 TEST(IsolatedChecker, AnImpossibleCaseIsRefusedAndTheNextIsJudged) {

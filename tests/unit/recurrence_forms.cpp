@@ -11,6 +11,7 @@
 #include "gaugeblock/reference/recurrence/scan.h"
 #include "gaugeblock/reference/recurrence/sequential.h"
 #include "gaugeblock/verify/cases/case.h"
+#include "gaugeblock/verify/variants/variant.h"
 
 namespace gaugeblock {
 namespace {
@@ -225,6 +226,24 @@ TEST(PrefixRange, EndsWhereItsFormulasSay) {
   EXPECT_EQ(declines(0x1p118F, 0x1p6F, 0), "");  // q W = 3 · 2^124
   EXPECT_EQ(declines(0x1p118F, 0x1p7F, 0), "t=1");
   EXPECT_EQ(declines(0, -0x1p10F, 0x1p117F), "t=0");
+}
+
+// Inputs of a few bytes, whose states of one head are 2^50 floats.
+TEST(RecurrenceForms, WhoeverKeepsEveryStateDeclinesWhatMemoryDoesNotHold) {
+  constexpr Index steps = Index{1} << 20, size = Index{1} << 15;
+  const auto repeated = [](std::vector<Index> shape) {
+    return Tensor::strided(shape, std::vector<Index>(shape.size(), 0));
+  };
+  Problem problem;
+  for (const char* const name : {"q", "k", "v"}) problem.inputs.emplace(name, repeated({1, steps, 1, size}));
+  for (const char* const name : {"gate", "beta"}) problem.inputs.emplace(name, repeated({1, steps, 1}));
+  for (const Variant& variant : select_variants(Operation::recurrence, "*", "cpu")) {
+    if (variant.name == "prefix_product") continue;  // looks at the gates, which are poison here
+    const bool keeps_states = variant.name == "materialized" || variant.name == "scan";
+    const std::string reason = variant.declines(problem).value_or("");
+    EXPECT_EQ(reason.find("states of one head") == 0, keeps_states) << variant.name << ": " << reason;
+    EXPECT_EQ(reason.empty(), !keeps_states) << variant.name << ": " << reason;
+  }
 }
 
 }  // namespace

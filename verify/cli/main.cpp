@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -48,6 +49,20 @@ std::string no_command(const CLI::App& program, int argc, char** argv) {
   return fmt::format("expected a command ({}); found '{}'; see gaugeblock --help", names, first);
 }
 
+constexpr gaugeblock::Index most_jobs = 1024;
+
+/// An option that takes a number from 1 to `most`, in decimal: the library's own would read 010 as 8.
+template <class Number>
+void add_count(CLI::App* app, const std::string& option, Number& target, gaugeblock::Index most,
+               const std::string& description) {
+  app->add_option_function<std::string>(
+      option,
+      [&target, option, most](const std::string& text) {
+        target = static_cast<Number>(gaugeblock::parse_index(text, option, 1, most));
+      },
+      description);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -87,10 +102,10 @@ int main(int argc, char** argv) {
       "--seed", [&](const std::string& text) { verify.seed = parse_unsigned(text, "--seed"); },
       "seed of the campaign (1)");
   app->add_option("--case", verify.given, "this case instead of generated ones, with every relation");
-  app->add_option("--repeats", verify.repeats, "how often each run is repeated, for the same bits (1)")
-      ->check(CLI::Range(1, 1'000'000));
+  add_count(app, "--repeats", verify.repeats, 1'000'000,
+            "how often each run is repeated, for the same bits (1)");
   app->add_option("--report", verify.report_folder, "folder for report.json and report.txt");
-  app->add_option("--jobs", verify.jobs, "threads (all cores)")->check(CLI::Range(0, 1024));
+  add_count(app, "--jobs", verify.jobs, most_jobs, "threads (all cores)");
   app->add_flag("--json", verify.json, "JSON on stdout instead of the table");
   app->callback([&] { command = [&] { return run_verify(verify); }; });
 
@@ -130,9 +145,9 @@ int main(int argc, char** argv) {
   MutantsOptions mutants;
   mutants.jobs = verify.jobs;
   app = program.add_subcommand("mutants", "Which check catches which deliberately wrong variant.");
-  app->add_option("--cases", mutants.cases, "cases for the columns of single checks (40)")
-      ->check(CLI::PositiveNumber);
-  app->add_option("--jobs", mutants.jobs, "threads (all cores)")->check(CLI::Range(1, 1024));
+  add_count(app, "--cases", mutants.cases, std::numeric_limits<int>::max(),
+            "cases for the columns of single checks (40)");
+  add_count(app, "--jobs", mutants.jobs, most_jobs, "threads (all cores)");
   app->add_flag("--json", mutants.json, "JSON on stdout");
   app->callback([&] { command = [&] { return run_mutants(mutants); }; });
 

@@ -60,7 +60,6 @@ int run_verify(const VerifyOptions& options) {
     throw InputError("--cases and --time exclude each other: give one of them");
   if (!options.given.empty() && (options.cases || options.seconds || options.seed))
     throw InputError("--case gives the cases themselves: leave out --cases, --time and --seed");
-  if (options.jobs == 0) throw InputError("--jobs must be at least 1, found 0");
   if (options.seconds && !(*options.seconds > 0))
     throw InputError(fmt::format("--time must be above 0 seconds, found {}", *options.seconds));
   CampaignOptions campaign;

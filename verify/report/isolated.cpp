@@ -41,6 +41,7 @@ Json to_json(const CaseVerdict& result) {
           {"claim", v.worst.claim},
           {"compared", v.compared},
           {"vacuous", v.vacuous_elements},
+          {"unjudged", v.unjudged},
           {"message", result.message},
           {"chosen", result.chosen}};
 }
@@ -62,6 +63,7 @@ CaseVerdict verdict_from(const Json& json) {
   v.worst.claim = json.at("claim");
   v.compared = json.at("compared");
   v.vacuous_elements = json.at("vacuous");
+  v.unjudged = json.at("unjudged").get<std::vector<std::string>>();
   result.message = json.at("message");
   result.chosen = json.at("chosen");
   return result;
