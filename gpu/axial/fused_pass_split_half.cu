@@ -12,17 +12,18 @@
 //   (tile, head), everything in registers and shared memory, weights brought in by the bulk copy engine; the
 //   second pass's come while the first one runs. B=4, 32×32, D=64 takes 8.5 µs on an H200 (replays of a
 //   graph), of which two empty kernels would take 1.1 to 1.8. Bound by latency: a pass is one chain of
-//   dependent steps. Of its 6700 cycles by clock stamps, the products with W_q, W_k and W_v take 1750 (the
-//   tensor cores some 1000 of them, by count), the first pass's LayerNorm with its wait for the tokens 1400,
-//   attention 950, the projection 950. What helped: W_out fetched behind the other weights and read before
-//   the block meets at o, tokens asked for before the first barrier, one instruction for four channels of y
-//   (9.1 → 8.8), and for 64 channels the LayerNorm shared by the warps of a tile (8.7). What cost some 0.3:
-//   sums of v and of y rounded instead of truncated (error 1.52 → 1.28 times that of float32). What did not
-//   help: weights multicast to clusters of 2 or 4 blocks (9.9, 12.6), letting the second pass in later, both
-//   passes in one launch or the second one watching for its tokens in the L2 cache, each head's warp fetching
-//   its own weights (+0.1), barriers for the warps of a tile or a head alone (-0.1, or +0.3 with W_out read
-//   early), the first W_q, W_k and W_v read before the LayerNorm is there (0 to +0.2). A further gain needs
-//   another way to multiply: those with W_q, W_k, W_v on wgmma, say.
+//   dependent steps. By clock stamps, in the variant whose second pass watches for its tokens in the L2
+//   cache, 6700 cycles a pass: the products with W_q, W_k and W_v take 1750 (the tensor cores some 1000 of
+//   them, by count), the first pass's LayerNorm with its wait for the tokens 1400, attention 950, the
+//   projection 950. What helped: W_out fetched behind the other weights and read before the block meets at o,
+//   tokens asked for before the first barrier, one instruction for four channels of y (9.1 → 8.8), and for 64
+//   channels the LayerNorm shared by the warps of a tile (8.7). What cost some 0.3: sums of v and of y rounded
+//   instead of truncated (error 1.52 → 1.28 times that of float32). What did not help: weights multicast to
+//   clusters of 2 or 4 blocks (9.9, 12.6), letting the second pass in later, both passes in one launch or the
+//   second one watching for its tokens, each head's warp fetching its own weights (+0.1), barriers for the
+//   warps of a tile or a head alone (-0.1, or +0.3 with W_out read early), the first W_q, W_k and W_v read
+//   before the LayerNorm is there (0 to +0.2). A further gain needs another way to multiply: those with W_q,
+//   W_k, W_v on wgmma, say.
 // - `any_shape_kernel`: heads up to 128, channels up to 256, any number of tokens, any strides. What a warp
 //   hands on to itself (n, q, o) and to others (k, v) lies in a workspace that the caches hold. B=8, 128×128,
 //   D=128 takes 1545 µs, 3.7 times what `warpgroup_pass_split_half` takes, for the same products: it waits
@@ -81,7 +82,7 @@ __device__ __forceinline__ float4 load_channels(const float* token, Index stride
   return v;
 }
 
-__device__ __forceinline__ float square_sum(float4 v, float mean, Index i, Index D, float sum) {
+__device__ __forceinline__ float add_squares(float4 v, float mean, Index i, Index D, float sum) {
   const float x = v.x - mean, y = v.y - mean, z = v.z - mean, w = v.w - mean;
   if (i < D) sum = fmaf(x, x, sum);
   if (i + 1 < D) sum = fmaf(y, y, sum);
@@ -134,8 +135,8 @@ __global__ void __launch_bounds__(32 * most_warps)
       sum0 = sum1 = 0;
       for (int k = 0; k < steps; ++k) {
         const Index i = 16 * k + 4 * t;
-        sum0 = square_sum(load_channels(x0, stride, i, D, vectors), mean0, i, D, sum0);
-        sum1 = square_sum(load_channels(x1, stride, i, D, vectors), mean1, i, D, sum1);
+        sum0 = add_squares(load_channels(x0, stride, i, D, vectors), mean0, i, D, sum0);
+        sum1 = add_squares(load_channels(x1, stride, i, D, vectors), mean1, i, D, sum1);
       }
       const float root0 = rsqrtf(quad_sum(sum0) / count + pass.eps);
       const float root1 = rsqrtf(quad_sum(sum1) / count + pass.eps);
@@ -324,35 +325,10 @@ constexpr int short_words =  // weights, then k and v of every head, then o, the
     Steps* short_head_words<Steps> + Steps* Tiles * 128 + Steps* Tiles * 64 +
     (shares_norm<Steps> ? Steps * Tiles * norm_step_words : 0);
 
-__device__ __forceinline__ float4 load_four(const float* from) {
-  return *reinterpret_cast<const float4*>(from);
-}
-
 /// One store: nvcc makes four of it where it is left to it.
 __device__ __forceinline__ void store_four(float* to, const float4& v) {
   asm volatile("st.global.v4.f32 [%0],{%1,%2,%3,%4};" ::"l"(to), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
                : "memory");
-}
-
-__device__ __forceinline__ float sum_of(float4 v) {
-  return (v.x + v.y) + (v.z + v.w);
-}
-__device__ __forceinline__ float square_sum(float4 v) {
-  return fmaf(v.x, v.x, v.y * v.y) + fmaf(v.z, v.z, v.w * v.w);
-}
-__device__ __forceinline__ float4 minus(float4 v, float mean) {
-  return make_float4(v.x - mean, v.y - mean, v.z - mean, v.w - mean);
-}
-
-/// A lane's part of a step of n: four channels of two tokens, less their means.
-__device__ __forceinline__ Fragment norm_fragment(float4 v0, float4 v1, float root0, float root1, float4 w,
-                                                  float4 bias) {
-  Fragment n;
-  split(fmaf(v0.x * root0, w.x, bias.x), fmaf(v0.y * root0, w.y, bias.y), n.hi[0], n.lo[0]);
-  split(fmaf(v1.x * root1, w.x, bias.x), fmaf(v1.y * root1, w.y, bias.y), n.hi[1], n.lo[1]);
-  split(fmaf(v0.z * root0, w.z, bias.z), fmaf(v0.w * root0, w.w, bias.w), n.hi[2], n.lo[2]);
-  split(fmaf(v1.z * root1, w.z, bias.z), fmaf(v1.w * root1, w.w, bias.w), n.hi[3], n.lo[3]);
-  return n;
 }
 
 /// The LayerNorm of a tile, done by each of its warps for itself: a quad of lanes has two tokens.
@@ -386,28 +362,14 @@ struct OwnNorm {
                                          float eps, int head, int) {
     residual0 = v0[0];
     residual1 = v1[0];
-    float sum0 = 0, sum1 = 0;
     GAUGEBLOCK_UNROLL
     for (int k = 0; k < Steps; ++k) {
-      if (k == head) {
-        residual0 = v0[k];
-        residual1 = v1[k];
-      }
-      sum0 += sum_of(v0[k]);
-      sum1 += sum_of(v1[k]);
+      if (k != head) continue;
+      residual0 = v0[k];
+      residual1 = v1[k];
     }
-    constexpr float inverse = 1.0F / (16 * Steps);  // exact: Steps is a power of two
-    const float mean0 = quad_sum(sum0) * inverse, mean1 = quad_sum(sum1) * inverse;
-    sum0 = sum1 = 0;
-    GAUGEBLOCK_UNROLL
-    for (int k = 0; k < Steps; ++k) {
-      v0[k] = minus(v0[k], mean0);
-      v1[k] = minus(v1[k], mean1);
-      sum0 += square_sum(v0[k]);
-      sum1 += square_sum(v1[k]);
-    }
-    const float root0 = rsqrtf(fmaf(quad_sum(sum0), inverse, eps));
-    const float root1 = rsqrtf(fmaf(quad_sum(sum1), inverse, eps));
+    float root0, root1;
+    center(v0, v1, eps, root0, root1);
     GAUGEBLOCK_UNROLL
     for (int k = 0; k < Steps; ++k) n[k] = norm_fragment(v0[k], v1[k], root0, root1, weight[k], bias[k]);
   }

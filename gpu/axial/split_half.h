@@ -82,6 +82,57 @@ __device__ __forceinline__ float quad_max(float v) {
   return fmaxf(v, __shfl_xor_sync(0xffffffffU, v, 2));
 }
 
+__device__ __forceinline__ float4 load_four(const float* from) {
+  return *reinterpret_cast<const float4*>(from);
+}
+
+// ---- LayerNorm: two tokens in the four lanes of a row, which have every fourth four channels
+
+__device__ __forceinline__ float sum_of(float4 v) {
+  return (v.x + v.y) + (v.z + v.w);
+}
+__device__ __forceinline__ float square_sum(float4 v) {
+  return fmaf(v.x, v.x, v.y * v.y) + fmaf(v.z, v.z, v.w * v.w);
+}
+__device__ __forceinline__ float4 minus(float4 v, float mean) {
+  return make_float4(v.x - mean, v.y - mean, v.z - mean, v.w - mean);
+}
+
+/// Takes their means from the tokens; `root0` and `root1` become 1 / √(variance + eps).
+template <int Steps>
+__device__ __forceinline__ void center(float4 (&v0)[Steps], float4 (&v1)[Steps], float eps, float& root0,
+                                       float& root1) {
+  constexpr float inverse = 1.0F / (16 * Steps);  // exact: Steps is a power of two
+  float sum0 = 0, sum1 = 0;
+  GAUGEBLOCK_UNROLL
+  for (int k = 0; k < Steps; ++k) {
+    sum0 += sum_of(v0[k]);
+    sum1 += sum_of(v1[k]);
+  }
+  const float mean0 = quad_sum(sum0) * inverse, mean1 = quad_sum(sum1) * inverse;
+  sum0 = sum1 = 0;
+  GAUGEBLOCK_UNROLL
+  for (int k = 0; k < Steps; ++k) {
+    v0[k] = minus(v0[k], mean0);
+    v1[k] = minus(v1[k], mean1);
+    sum0 += square_sum(v0[k]);
+    sum1 += square_sum(v1[k]);
+  }
+  root0 = rsqrtf(fmaf(quad_sum(sum0), inverse, eps));
+  root1 = rsqrtf(fmaf(quad_sum(sum1), inverse, eps));
+}
+
+/// A lane's part of a step of n: four channels of two tokens, less their means.
+__device__ __forceinline__ Fragment norm_fragment(float4 v0, float4 v1, float root0, float root1, float4 w,
+                                                  float4 bias) {
+  Fragment n;
+  split(fmaf(v0.x * root0, w.x, bias.x), fmaf(v0.y * root0, w.y, bias.y), n.hi[0], n.lo[0]);
+  split(fmaf(v1.x * root1, w.x, bias.x), fmaf(v1.y * root1, w.y, bias.y), n.hi[1], n.lo[1]);
+  split(fmaf(v0.z * root0, w.z, bias.z), fmaf(v0.w * root0, w.w, bias.w), n.hi[2], n.lo[2]);
+  split(fmaf(v1.z * root1, w.z, bias.z), fmaf(v1.w * root1, w.w, bias.w), n.hi[3], n.lo[3]);
+  return n;
+}
+
 /// 2^v in one instruction; its error is measured by tests/bench/measure_exp.cu.
 __device__ __forceinline__ float exp2_approximate(float v) {
   float result;

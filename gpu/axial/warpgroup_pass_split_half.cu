@@ -224,50 +224,28 @@ __global__ void __launch_bounds__(Block<MaxL, Steps>::threads, 1)
         const float* x0 = x + (Full ? l0 : min(l0, L - 1)) * pass.x_token + 4 * t;
         const float* x1 = x + (Full ? l1 : min(l1, L - 1)) * pass.x_token + 4 * t;
         float4 v0[Steps], v1[Steps];
-        float sum0 = 0, sum1 = 0;
         GAUGEBLOCK_UNROLL
         for (int k = 0; k < Steps; ++k) {
-          v0[k] = *reinterpret_cast<const float4*>(x0 + 16 * k);
-          v1[k] = *reinterpret_cast<const float4*>(x1 + 16 * k);
+          v0[k] = load_four(x0 + 16 * k);
+          v1[k] = load_four(x1 + 16 * k);
         }
-        GAUGEBLOCK_UNROLL
-        for (int k = 0; k < Steps; ++k) {
-          sum0 += (v0[k].x + v0[k].y) + (v0[k].z + v0[k].w);
-          sum1 += (v1[k].x + v1[k].y) + (v1[k].z + v1[k].w);
-        }
-        constexpr float inverse = 1.0F / (16 * Steps);  // exact: Steps is a power of two
-        const float mean0 = quad_sum(sum0) * inverse, mean1 = quad_sum(sum1) * inverse;
-        sum0 = sum1 = 0;
-        GAUGEBLOCK_UNROLL
-        for (int k = 0; k < Steps; ++k) {
-          v0[k] = make_float4(v0[k].x - mean0, v0[k].y - mean0, v0[k].z - mean0, v0[k].w - mean0);
-          v1[k] = make_float4(v1[k].x - mean1, v1[k].y - mean1, v1[k].z - mean1, v1[k].w - mean1);
-          sum0 += fmaf(v0[k].x, v0[k].x, v0[k].y * v0[k].y) + fmaf(v0[k].z, v0[k].z, v0[k].w * v0[k].w);
-          sum1 += fmaf(v1[k].x, v1[k].x, v1[k].y * v1[k].y) + fmaf(v1[k].z, v1[k].z, v1[k].w * v1[k].w);
-        }
-        const float root0 = rsqrtf(fmaf(quad_sum(sum0), inverse, pass.eps));
-        const float root1 = rsqrtf(fmaf(quad_sum(sum1), inverse, pass.eps));
+        float root0, root1;
+        center(v0, v1, pass.eps, root0, root1);
         GAUGEBLOCK_UNROLL
         for (int k = 0; k < Steps; ++k) {
           asm volatile("" ::: "memory");  // loads that come sooner cost registers that are not there
-          const float4 w = *reinterpret_cast<const float4*>(norm_weight + 16 * k + 4 * t);
-          const float4 c = *reinterpret_cast<const float4*>(norm_bias + 16 * k + 4 * t);
+          const Fragment n =
+              norm_fragment(v0[k], v1[k], root0, root1, load_four(norm_weight + 16 * k + 4 * t),
+                            load_four(norm_bias + 16 * k + 4 * t));
           // Core matrices: [16 tokens][k core][8 rows] of 8 halves; hi, then lo.
           std::uint32_t* to =
               reinterpret_cast<std::uint32_t*>(n_shared + (m * Steps + k) * 256) + own * 128 + lane;
-          std::uint32_t hi, lo;
-          split(fmaf(v0[k].x * root0, w.x, c.x), fmaf(v0[k].y * root0, w.y, c.y), hi, lo);
-          to[0] = hi;
-          to[512] = lo;
-          split(fmaf(v0[k].z * root0, w.z, c.z), fmaf(v0[k].w * root0, w.w, c.w), hi, lo);
-          to[32] = hi;
-          to[544] = lo;
-          split(fmaf(v1[k].x * root1, w.x, c.x), fmaf(v1[k].y * root1, w.y, c.y), hi, lo);
-          to[64] = hi;
-          to[576] = lo;
-          split(fmaf(v1[k].z * root1, w.z, c.z), fmaf(v1[k].w * root1, w.w, c.w), hi, lo);
-          to[96] = hi;
-          to[608] = lo;
+          constexpr int place[4] = {0, 64, 32, 96};
+          GAUGEBLOCK_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            to[place[i]] = n.hi[i];
+            to[512 + place[i]] = n.lo[i];
+          }
         }
       }
       fence_async_proxy();

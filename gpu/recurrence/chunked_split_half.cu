@@ -36,22 +36,31 @@
 // the state's copy given free before the weights are made, and one address for a thread's whole part of a
 // state (final states written element by element took 9 to 16 µs).
 //
-// What did not help, in µs against 271 to 277 in the same run: a third loading warpgroup with a tensor each
+// What did not help, in µs against 270 to 277 in the same run: a third loading warpgroup with a tensor each
 // (56 registers a thread, which spill: 389), one arrival a warp instead of a thread, one row a thread by
 // stmatrix, with a third of the shuffles and half the stores (the same), the largest of v found together with
-// those of k (277), a cluster of two column blocks, each of which loads half the rows of q and k and stores
-// them into both (323: stores into the other block's shared memory cost more than they save). Nor less
-// traffic in shared memory: V of 128 columns in a block and two segments, q as fragments in registers and
-// decays on fragments of k instead of W (285; three quarters of the instructions, but the state alone takes
-// half of the registers, so that 16 warps have 0.43 instructions a cycle and scheduler between them); decays
-// on fragments of k in blocks of 64 columns (292: the state's warpgroup, which had time to spare, then has
-// too much to do); tables by one warp without barriers (285). In replays that last, times rise to 290 to 305.
+// those of k (277), loads behind the shuffles, or W in front of the loads (0 to 12 more). Nor less traffic in
+// shared memory: V of 128 columns in a block and two segments, q as fragments in registers and decays on
+// fragments of k instead of W (285; three quarters of the instructions, but the state alone takes half of the
+// registers, so that 16 warps have 0.43 instructions a cycle and scheduler between them); decays on fragments
+// of k in blocks of 64 columns (292: the state's warpgroup, which had time to spare, then has too much to
+// do); tables by one warp without barriers (285).
+//
+// Nor, by enough, to load each row of q and k once for both column blocks, a cluster of two: with ordinary
+// stores into both 323; with a bulk copy of a warp's eight split rows, one warpgroup for q and k, and one for
+// v and the tables, 249 to 270 by the GPU, and T = 65 536 as long as without. (There an arrival at the other
+// block's barrier that releases at the cluster's scope takes a tenth of the outputs' time, a fence as far as
+// the L2 cache.) Without any load of q, k and v that still takes 246 to 260, so memory does not bound it: the
+// warpgroup of outputs never waits, and has 860 instructions a chunk, one in nine cycles. A second one does
+// not pay there either (306), because it takes registers from those who load.
+//
+// In replays that last, times rise to 290 to 305: at 690 W the GPU lowers its clock from 1980 to 1785 MHz.
 //
 // With few (b,h) what precedes the first chunk costs most (B=2, T=2048, H=16, K=V=64: 43 µs): 3.6 µs until
 // the first rows are there, 9 for the states of segments, 6 more until the first output can be worked on, 22
 // for eight chunks, of which the warpgroup of outputs is busy all the time. Neither four loading warpgroups
 // (43.4) nor two of outputs, which take turns (42.7), change much: by count, the instructions of a chunk fill
-// the schedulers for 1.65 of its 2.75 µs. One launch of clusters, whose blocks hand on their states and add
+// the schedulers for 1.46 of its 2.75 µs. One launch of clusters, whose blocks hand on their states and add
 // what came before at the end, takes 42 where all clusters fit at once, and they do not: 30 clusters of four
 // do, 31 take 80.
 #include <cfloat>

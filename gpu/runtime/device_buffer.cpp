@@ -6,13 +6,6 @@
 #include <utility>
 
 namespace gaugeblock::gpu {
-namespace {
-
-// Wide enough that a tile's overhang or an index one row off lands in it. A multiple of 256 bytes keeps the
-// payload aligned.
-constexpr std::int64_t guard_words = 256;
-
-}  // namespace
 
 DeviceBuffer::DeviceBuffer(Device& device, std::int64_t count, std::string name, std::int64_t offset)
     : device_(&device), name_(std::move(name)), count_(count) {

@@ -14,6 +14,10 @@ namespace gaugeblock::gpu {
 /// A quiet NaN that no arithmetic makes: whoever finds it has read or kept memory that nothing wrote.
 inline constexpr std::uint32_t marked_nan_bits = 0x7fc5a5a5;
 
+/// Words of a guard band: wide enough that a tile's overhang or an index one row off lands in it. A multiple of
+/// 256 bytes keeps the payload aligned.
+inline constexpr std::int64_t guard_words = 256;
+
 /// An owned array of `count` floats on a device. It and its guard bands start out as marked NaNs.
 ///
 /// The payload is aligned to 256 bytes, plus `offset` elements: an offset of 1 makes a buffer that 8- and

@@ -16,7 +16,6 @@ namespace gaugeblock {
 namespace {
 
 constexpr Index alignment_elems = 64;  // 256 bytes
-constexpr Index guard_elems = 256;     // between tensors that lie together, as wide as a buffer's own band
 
 }  // namespace
 
@@ -69,7 +68,7 @@ void DeviceTensors::place_together(gpu::Device& device) {
   for (auto& [name, placed] : placed_) {
     placed.at =
         (end + alignment_elems - 1) / alignment_elems * alignment_elems + placed.first % alignment_elems;
-    end = placed.at + placed.count + guard_elems;
+    end = placed.at + placed.count + gpu::guard_words;
   }
   std::vector<float> image(static_cast<std::size_t>(end), std::bit_cast<float>(gpu::marked_nan_bits));
   for (const auto& [name, placed] : placed_)
@@ -102,7 +101,7 @@ std::map<std::string, std::vector<float>> DeviceTensors::download() const {
     const auto begin = image.begin() + placed.at;
     now[name].assign(begin, begin + placed.count);
     end = placed.at + placed.count;
-    require_guards(name, placed, end + guard_elems);
+    require_guards(name, placed, end + gpu::guard_words);
   }
   return now;
 }
