@@ -74,6 +74,8 @@ refused(["verify", "--time", "0"], "--time")
 for option, most in (("--jobs", "1024"), ("--repeats", "1000000")):
     for value in ("0", "-1", "0x10", "1.5", "", str(int(most) + 1)):
         refused(["verify", option, value], option, most, f"'{value}'")
+done = run("verify", "--case", "recurrence:T=1", "--jobs", "09", "--repeats", "08")
+expect(done.returncode == 0, f"numbers with a leading zero are decimal: {done}")
 for backend in ("cpu", "simt"):
     done = run("verify", "--backend", backend, "--repeats", "3", "--case", "recurrence:T=2")
     expect(done.returncode == 0, f"repeats on {backend}: {done}")
