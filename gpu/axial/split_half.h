@@ -86,6 +86,19 @@ __device__ __forceinline__ float4 load_four(const float* from) {
   return *reinterpret_cast<const float4*>(from);
 }
 
+/// 2^v in one instruction; its error is measured by tests/bench/measure_exp.cu.
+__device__ __forceinline__ float exp2_approximate(float v) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0,%1;" : "=f"(result) : "f"(v));
+  return result;
+}
+/// 1 / v within 1 ulp.
+__device__ __forceinline__ float reciprocal(float v) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0,%1;" : "=f"(result) : "f"(v));
+  return result;
+}
+
 // ---- LayerNorm: two tokens in the four lanes of a row, which have every fourth four channels
 
 __device__ __forceinline__ float sum_of(float4 v) {
@@ -131,19 +144,6 @@ __device__ __forceinline__ Fragment norm_fragment(float4 v0, float4 v1, float ro
   split(fmaf(v0.z * root0, w.z, bias.z), fmaf(v0.w * root0, w.w, bias.w), n.hi[2], n.lo[2]);
   split(fmaf(v1.z * root1, w.z, bias.z), fmaf(v1.w * root1, w.w, bias.w), n.hi[3], n.lo[3]);
   return n;
-}
-
-/// 2^v in one instruction; its error is measured by tests/bench/measure_exp.cu.
-__device__ __forceinline__ float exp2_approximate(float v) {
-  float result;
-  asm("ex2.approx.ftz.f32 %0,%1;" : "=f"(result) : "f"(v));
-  return result;
-}
-/// 1 / v within 1 ulp.
-__device__ __forceinline__ float reciprocal(float v) {
-  float result;
-  asm("rcp.approx.ftz.f32 %0,%1;" : "=f"(result) : "f"(v));
-  return result;
 }
 
 // ---- the parameters of a pass, scaled, split and in the order in which kernels read them
