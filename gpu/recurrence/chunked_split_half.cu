@@ -54,16 +54,17 @@
 // warpgroup of outputs never waits, and has 860 instructions a chunk, one in nine cycles. A second one does
 // not pay there either (306), because it takes registers from those who load.
 //
-// Parts alone, the others only answering (K=V=128, µs a chunk, of 4.3): loading 2.2, outputs 2.0, the state
-// 1.2; loading and outputs together 3.4, which neither stages given free early (3.3) nor any single thing
-// explains: 2.7 without most of loading's stores to shared memory, 2.9 with a third of the outputs' products,
-// 3.0 without y's stores. All of them pass through shared memory and L1.
-//
-// Scales that need not be found would help: fixed ones for q, k, v 251, for the state and P as well 241 to 249
+// Scales that need not be found would help: fixed ones for q, k, v 251, for the state and P as well 238 to 249
 // (B=2, T=2048, K=V=64: 43 → 39). To take those of the last rows and have the lanes vote on whether they hold
 // gives 1 to 7 % by the GPU, and 2 % more time at K = 64; to store first and vote later, less. Rows copied by
 // cp.async into the bytes of their own highs and lows, with the state in registers as an operand of Q S: 392.
 // Fences by the readers instead of the writers: the same.
+//
+// Parts alone, the others only answering, in the copy whose scales are all fixed (K=V=128, µs a chunk, of 3.8;
+// 4.3 as it is here): loading 2.2, outputs 2.0, the state 1.2; loading and outputs together 3.4, which neither
+// stages given free early (3.3) nor any single thing explains: 2.7 without most of loading's stores to shared
+// memory, 2.9 with a third of the outputs' products, 3.0 without y's stores. All of them pass through shared
+// memory and L1.
 //
 // In replays that last, times rise to 290 to 310, and nvidia-smi shows the power limit and 1770 to 1785 MHz
 // instead of 1980.
